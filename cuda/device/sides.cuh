@@ -4,7 +4,8 @@
  * The algebra of segment.cuh for such numbers eliminates a matrix once and carries its
  * right-hand sides along: of the 17 operations of a row, 9 are those of one right-hand side.
  * Groups of three read 2 words per unknown from the L2 cache, in place of the 4 of one side after
- * the other: docs/designs.md has the times. lines/sides/ring.cuh is used where it is faster.
+ * the other: for 3 sides of columns in clusters, and for systems that do not begin at 16 bytes;
+ * elsewhere lines/sides is faster (docs/designs.md).
  */
 #ifndef PS_CUDA_DEVICE_SIDES_CUH
 #define PS_CUDA_DEVICE_SIDES_CUH

@@ -242,6 +242,23 @@ def test_systems_that_are_not_dominant(rng, axis):
         check(operands, x, axis, most=5000)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("count", [37, 64])  # number by number, and in bulk
+@pytest.mark.parametrize("rows", [16, 64, 75, 600, 2050])  # lanes, warps and clusters
+def test_several_right_hand_sides(rng, rows, count, axis, dtype):
+    """Of matrices of which one is not dominant: its systems are solved by another kernel."""
+    *matrix, _ = oracle.dominant(rng, (count, rows), dtype)
+    matrix[1][5, 0] = 1e-3
+    rhs = oracle.uniform(rng, (5, count, rows), dtype)
+    operands = [a if axis else np.ascontiguousarray(a.swapaxes(-1, -2)) for a in (*matrix, rhs)]
+
+    x = pysolvers.solve_tridiagonal(*operands, axis=axis + 1, device="cuda")
+
+    for b, y in zip(rhs, x if axis else x.swapaxes(-1, -2), strict=True):
+        check((*matrix, b), y, 1)
+
+
 @pytest.mark.parametrize("trans", ["N", "T"])
 @pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
 @pytest.mark.parametrize("pivot", [False, True], ids=["plain", "pivoted"])

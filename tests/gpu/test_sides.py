@@ -1,4 +1,4 @@
-"""Several right-hand sides of each of several matrices on a device, in groups of three."""
+"""Several right-hand sides of each of several matrices on a device, one after the other."""
 
 import numpy as np
 import oracle
@@ -7,8 +7,8 @@ import pytest
 import pysolvers
 
 # Around the chunks of a thread, the rows of a warp, a block and clusters; the longest without
-# groups.
-ROWS = (1, 2, 9, 16, 17, 33, 100, 257, 513, 1000, 1025, 2049, 4097, 9000)
+# kernels for several sides.
+ROWS = (1, 2, 9, 13, 14, 16, 17, 32, 33, 64, 100, 257, 513, 545, 1000, 1025, 2049, 4097, 9000)
 
 
 def batch(rng, rows, count, sides, axis, dtype):
@@ -41,7 +41,7 @@ def error(matrix, rhs, x, axis, **options):
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_lengths(rng, dtype, axis, count, rows, sides):
-    """132 systems are copied in bulk, 37 are not."""
+    """132 systems are copied in bulk, 37 number by number, and 64 rows by 16 bytes."""
     matrix, rhs = batch(rng, rows, count, sides, axis, dtype)
 
     x = solve(matrix, rhs, axis, pivot=False)
@@ -73,7 +73,7 @@ def test_periodic(rng, dtype, axis, rows):
 
 
 @pytest.mark.parametrize(("before", "behind"), [(3, 2), (4, 8)])  # the latter begin at 16 bytes
-@pytest.mark.parametrize("rows", [20, 70, 600])
+@pytest.mark.parametrize("rows", [20, 70, 600, 2050])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_parts_of_arrays_in_place(rng, dtype, axis, rows, before, behind):
@@ -138,10 +138,27 @@ def test_more_tiles_than_blocks(rng, axis, rows):
         np.testing.assert_array_equal(part, parts[-1])
 
 
-def test_short_off_diagonals(rng):
-    matrix, rhs = batch(rng, 70, 100, 3, 0, np.float64)
-    short = [matrix[0][1:], matrix[1], matrix[2][:-1]]
+@pytest.mark.parametrize("rows", [2, 70, 600])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_short_off_diagonals(rng, axis, rows):
+    matrix, rhs = batch(rng, rows, 100, 3, axis, np.float64)
+    first, last = [(slice(None),) * axis + (at,) for at in (slice(1, None), slice(-1))]
+    short = [matrix[0][first], matrix[1], matrix[2][last]]
 
-    x = solve(short, rhs, 0)
+    x = solve(short, rhs, axis)
 
-    assert error(matrix, rhs, x, 0) <= 20
+    assert error(matrix, rhs, x, axis) <= 20
+
+
+@pytest.mark.parametrize("rows", [20, 64, 300])
+def test_rows_that_are_apart(rng, rows):
+    """Neither rows nor systems are neighbours in memory."""
+    cupy = pytest.importorskip("cupy")
+    matrix, rhs = batch(rng, rows, 100, 4, 1, np.float64)
+    wide = [cupy.asarray(np.repeat(a, 2, axis=-1)) for a in (*matrix, rhs)]
+    parts = [a[..., ::2] for a in wide]
+
+    pysolvers.solve_tridiagonal(*parts, axis=2, out=parts[3])
+
+    assert error(matrix, rhs, cupy.asnumpy(parts[3]), 1) <= 20
+    np.testing.assert_array_equal(cupy.asnumpy(wide[3][..., 1::2]), rhs)

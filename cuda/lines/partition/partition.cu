@@ -9,6 +9,7 @@
 #include "device/work_queue.cuh"
 #include "lines/columns/column.h"
 #include "lines/sides/ring.h"
+#include "lines/sides/rows.h"
 #include "lines/geometry.h"
 #include "lines/methods.h"
 #include "lines/partition/long.h"
@@ -49,10 +50,12 @@ struct Shapes {
     Plan plan;
     ColumnShape columns;
     SideRing ring;
+    SideRows rows;
     bool is_there;            /* otherwise no plan fits the device */
     bool by_columns, is_long; /* otherwise by tiles */
     bool by_groups;           /* right-hand sides of a matrix together */
-    bool by_ring;             /* these along a strided axis */
+    bool by_ring,
+        by_rows; /* or one after the other: along a strided axis, a contiguous one */
 };
 
 /* A batch with its plan. */
@@ -67,8 +70,9 @@ shapes_of(const ps_tridiag &t, const ps_cuda_device *device)
 {
     Shapes s = {};
 
-    s.by_ring = ps_cuda_side_ring_accepts(&t, device, &s.ring);
-    if (s.by_ring) {
+    s.by_rows = ps_cuda_side_rows_accepts(&t, device, &s.rows);
+    s.by_ring = !s.by_rows && ps_cuda_side_ring_accepts(&t, device, &s.ring);
+    if (s.by_rows || s.by_ring) {
         s.is_there = true;
         return s;
     }
@@ -113,6 +117,9 @@ plan_of(const ps_tridiag *t, const ps_cuda_device *device, Planned *p)
 static size_t
 work_of(const Planned &p, const ps_cuda_device *device)
 {
+    if (p.by_rows) {
+        return ps_cuda_side_rows_work(&p.t, p.rows, device);
+    }
     if (p.by_ring) {
         return ps_cuda_side_ring_work(&p.t, p.ring, device);
     }
@@ -192,6 +199,10 @@ static ps_status
 solve_planned(const Planned &p, const ps_cuda_device *device, uint8_t *marks,
               const ps_exec *exec, void *work)
 {
+    if (p.by_rows) {
+        return ps_cuda_side_rows_solve(&p.t, p.rows, device, marks, work,
+                                       ps_cuda_stream(exec));
+    }
     if (p.by_ring) {
         return ps_cuda_side_ring_solve(&p.t, p.ring, device, marks, work,
                                        ps_cuda_stream(exec));
@@ -264,6 +275,9 @@ work(const ps_tridiag *t, const ps_options *options, size_t *bytes)
 static const char *
 kernel_of(const Planned &p)
 {
+    if (p.by_rows) {
+        return "partition rows";
+    }
     if (p.by_ring) {
         return p.ring.blocks > 1 ? "partition ring cluster" : "partition ring";
     }

@@ -54,10 +54,10 @@ using SharedLevel = Number[SharedLimits<Number>::level_words * 32];
 
 /* The part of an eliminated matrix that belongs to a thread. The multipliers that join
  * the warps of a team are the same for all of them and stay in shared memory. */
-template <typename Number> struct SharedFactor {
+template <typename Number, int ROWS = SharedLimits<Number>::rows> struct SharedFactor {
     using Limits = SharedLimits<Number>;
     using Level = LevelFactor<Number, Limits::steps>;
-    static constexpr int rows = Limits::rows;
+    static constexpr int rows = ROWS;
 
     ChunkFactor<Number, rows> chunk;
     LevelFactor<Number, 5> lanes;
@@ -119,7 +119,9 @@ template <typename Number> struct SharedFactor {
 
         s = whole_of(s, self.first_lane, shape.width - 1, shape.width);
         if (shape.warps > 1) {
-            s = join_warps(s, shape, self, exchange, kept, bad_pivot);
+            s = join_warps(
+                s, shape, self, exchange.unit + self.team * shape.warps, kept,
+                threadIdx.x < 32, [] { __syncthreads(); }, bad_pivot);
         }
         close.make(s, periodic, shape.rows - 1, bad_pivot);
 
@@ -129,6 +131,39 @@ template <typename Number> struct SharedFactor {
         }
         __syncthreads();
         return {exchange.note[0].bad_pivot, all_dominant, {}};
+    }
+
+    /* The matrix of a team from those of its warps, which synchronize() through `units`; the
+     * level of the warps goes to `kept` if `keeps` holds, in one warp. */
+    template <typename Synchronize>
+    static __device__ __forceinline__ Frame<Number>
+    join_warps(const Frame<Number> &s, const ps_cuda_shared_shape &shape,
+               const SharedThreadPlace &self, Frame<Number> *units, Number *kept,
+               bool keeps, const Synchronize &synchronize, BadPivot &bad_pivot)
+    {
+        const int lane = self.lane, last = shape.warps - 1;
+        const Frame<Number> neutral = {Number(0), Number(0), Number(0), Number(1),
+                                       Number(0)};
+
+        if (lane == 0) {
+            units[self.warp] = s;
+        }
+        synchronize();
+
+        const Frame<Number> own_frame = lane <= last ? units[lane] : neutral;
+        const int32_t row = shape.rows - (last - lane) * 32 * rows - 1;
+        Level level;
+        Frame<Number> all = level.make(own_frame, lane, shape.warps, 32, row, bad_pivot);
+        Number *word = kept + lane;
+
+        if (keeps) {
+            level.each([&](const Number &value) {
+                *word = value;
+                word += 32;
+            });
+        }
+
+        return whole_of(all, 0, last, 32);
     }
 
     /* The load of the chunk for a right-hand side. */
@@ -260,37 +295,6 @@ template <typename Number> struct SharedFactor {
                 }
             }
         }
-    }
-
-    __device__ __forceinline__ Frame<Number>
-    join_warps(const Frame<Number> &s, const ps_cuda_shared_shape &shape,
-               const SharedThreadPlace &self, SharedExchange<Number> &exchange,
-               SharedLevel<Number> &kept, BadPivot &bad_pivot)
-    {
-        const int lane = self.lane, last = shape.warps - 1;
-        const Frame<Number> neutral = {Number(0), Number(0), Number(0), Number(1),
-                                       Number(0)};
-
-        if (lane == 0) {
-            exchange.unit[self.team * shape.warps + self.warp] = s;
-        }
-        __syncthreads();
-
-        const Frame<Number> own_frame =
-            lane <= last ? exchange.unit[self.team * shape.warps + lane] : neutral;
-        const int32_t row = shape.rows - (last - lane) * 32 * rows - 1;
-        Level level;
-        Frame<Number> all = level.make(own_frame, lane, shape.warps, 32, row, bad_pivot);
-        Number *word = kept + lane;
-
-        if (threadIdx.x < 32) {
-            level.each([&](const Number &value) {
-                *word = value;
-                word += 32;
-            });
-        }
-
-        return whole_of(all, 0, last, 32);
     }
 };
 

@@ -1,4 +1,4 @@
-/* ring.cu - the choice of shapes for several right-hand sides of each matrix. */
+/* ring.cu - the choice of shapes for several right-hand sides along a strided axis. */
 #include "lines/sides/ring.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ static constexpr size_t reserved_bytes = 1024; /* by the driver, of a block */
 static int32_t
 width_of(int64_t rows, int32_t bytes)
 {
-    return (divided_up(rows, ring_rows<false>) <= ring_chunks / 2 ? 256 : 128) / bytes;
+    return (divided_up(rows, ring_rows) <= ring_chunks / 2 ? 256 : 128) / bytes;
 }
 
 /* As many slots as fit with as many blocks on a multiprocessor as have enough slots. */
@@ -48,85 +48,17 @@ set_slots(int32_t bytes, const ps_cuda_device *device, SideRing *s)
 static bool
 shape_by_column(int64_t rows, int32_t bytes, const ps_cuda_device *device, SideRing *s)
 {
-    *s = {static_cast<int32_t>(rows), width_of(rows, bytes), 0, 1, 0, 0, 0, 0};
+    *s = {static_cast<int32_t>(rows), width_of(rows, bytes), 0, 1, 0, 0, 0};
     while (s->blocks < ring_blocks &&
-           divided_up(rows, ring_rows<false> * s->blocks) > ring_chunks) {
+           divided_up(rows, ring_rows * s->blocks) > ring_chunks) {
         s->blocks *= 2;
     }
     s->width = s->blocks > 1 ? 128 / bytes : s->width;
-    s->chunks = static_cast<int32_t>(divided_up(rows, ring_rows<false> * s->blocks));
+    s->chunks = static_cast<int32_t>(divided_up(rows, ring_rows * s->blocks));
     s->before = s->blocks * s->block_rows() - s->rows;
     s->numbers = s->block_rows() * s->width;
     return s->chunks <= ring_chunks && s->blocks <= device->cluster_blocks &&
            s->threads() <= (bytes == 4 ? 608 : 352) && set_slots(bytes, device, s);
-}
-
-/* Along contiguous rows: systems in multiples of `step`, whose tiles begin at 16 bytes. Systems
- * whose chunks lie in few banks of the shared memory are copied one by one, 16 bytes apart. Only
- * 69 to 102 rows of float64 are faster than in groups. */
-static bool
-shape_by_row(int64_t rows, int64_t step, int32_t bytes, const ps_cuda_device *device,
-             SideRing *s)
-{
-    const int64_t chunks = divided_up(rows, ring_rows<true>), banks = 128 / bytes;
-    /* two blocks on a multiprocessor, or one with large tiles */
-    const int64_t most_workers = chunks <= 5 ? 128 : 256;
-    int64_t pitch = rows;
-
-    if (rows * bytes % 16 == 0) {
-        const int64_t apart = rows % banks;
-
-        /* few chunks: those of neighbouring systems should not lie in the same banks */
-        pitch += chunks < 8 && (apart == 0 || apart == banks / 2) ? 16 / bytes : 0;
-    }
-    int64_t width = most_workers / chunks / step * step;
-
-    width = std::min<int64_t>(std::max(width, step), 64);
-    *s = {static_cast<int32_t>(rows),
-          static_cast<int32_t>(width),
-          static_cast<int32_t>(chunks),
-          1,
-          0,
-          0,
-          0,
-          static_cast<int32_t>(pitch)};
-    s->before = s->block_rows() - s->rows;
-    s->numbers = static_cast<int32_t>(divided_up(width * pitch, banks) * banks);
-    return bytes == 8 && (chunks == 5 || chunks == 6) && pitch == rows &&
-           s->threads() <= (bytes == 4 ? 608 : 352) && set_slots(bytes, device, s);
-}
-
-/* Whether an operand along contiguous rows is copied by 16 bytes: all of its systems begin there,
- * or if they follow each other, tiles of `step` systems. */
-static bool
-is_aligned(const ps_tridiag &t, const void *data, const ps_stride &s, bool has_sides,
-           int64_t step)
-{
-    const int64_t vector = 16 / static_cast<int64_t>(ps_dtype_size(t.dtype));
-
-    return s.row == 1 && reinterpret_cast<uintptr_t>(data) % 16 == 0 &&
-           (!has_sides || s.outer % vector == 0) &&
-           (s.inner == t.rows ? t.inner % step == 0
-                              : s.inner % vector == 0 && t.rows % vector == 0);
-}
-
-static bool
-accepts_rows(const ps_tridiag &t, const ps_cuda_device *device, SideRing *shape)
-{
-    const int32_t bytes = static_cast<int32_t>(ps_dtype_size(t.dtype));
-    int64_t step = 1;
-
-    while (step * t.rows * bytes % 16 != 0) {
-        step *= 2;
-    }
-    return (t.flags & (PS_SHORT_LOWER | PS_SHORT_UPPER)) == 0 && t.inner > 1 &&
-           is_aligned(t, t.lower.data, t.lower.stride, false, step) &&
-           is_aligned(t, t.diag.data, t.diag.stride, false, step) &&
-           is_aligned(t, t.upper.data, t.upper.stride, false, step) &&
-           is_aligned(t, t.rhs.data, t.rhs.stride, true, step) &&
-           is_aligned(t, t.x.data, t.x.stride, true, step) &&
-           shape_by_row(t.rows, step, bytes, device, shape) &&
-           (shape->pitch == t.rows || t.rows * bytes % 16 == 0);
 }
 
 /* The tensor map of an operand: columns, rows, planes. */
@@ -180,9 +112,6 @@ ps_cuda_side_ring_accepts(const ps_tridiag *t, const ps_cuda_device *device,
     if (!has_side_groups(*t) || t->rows < 2 || device->capability < 90) {
         return false;
     }
-    if (accepts_rows(*t, device, shape)) {
-        return true;
-    }
     return shape_by_column(t->rows, static_cast<int32_t>(ps_dtype_size(t->dtype)), device,
                            shape) &&
            (shape->blocks == 1 || t->outer > most_sides) && t->inner >= shape->width &&
@@ -224,9 +153,8 @@ ps_cuda_side_ring_solve(const ps_tridiag *t, const SideRing &shape,
         job.marks = marks;
         job.work_queue =
             uses_work_queue(*t, shape, device) ? static_cast<uint32_t *>(work) : nullptr;
-        return shape.by_row() || map_operands(*t, shape, &job)
-                   ? launch_side_ring(job, stream)
-                   : PS_DEVICE_FAILURE;
+        return map_operands(*t, shape, &job) ? launch_side_ring(job, stream)
+                                             : PS_DEVICE_FAILURE;
     });
 }
 

@@ -1,30 +1,28 @@
-/* ring.cuh - the partition method for several right-hand sides of each matrix, one after the other.
+/* ring.cuh - the partition method for several right-hand sides of each matrix along a strided axis.
  *
  * A block has a tile of neighbouring systems. It eliminates their matrices once, to multipliers in
  * registers (ChunkFactor), and then solves each right-hand side in place, in a ring of slots of
- * shared memory: 2 + 3 / k words of memory traffic per unknown of k right-hand sides, 7 operations
- * per row of a side. A thread has a chunk of rows of one system. Other threads, one for each
- * system, join the chunks of a side, with multipliers that are kept as well, while the chunks of
- * the next side are reduced and those of the one before are substituted; one more warp copies, by
- * tensor maps along a strided axis and otherwise in bulk. There is one barrier for each side. x may
- * be rhs. No pivoting: stable for diagonally dominant systems. From sm_90 on.
+ * shared memory (loader.cuh): 7 operations per row of a side. A thread has a chunk of rows of one
+ * system. Other threads, one for each system, join the chunks of a side, with multipliers that are
+ * kept as well, while the chunks of the next side are reduced and those of the one before are
+ * substituted; one more warp copies, by tensor maps. There is one barrier for each side. x may be
+ * rhs. No pivoting: stable for diagonally dominant systems. From sm_90 on.
  *
- * On an H200, parts of the speed of a copy of these words: along a strided axis, up to 256 rows,
- * 0.91 to 1.02 for 3 sides and 0.80 to 0.97 for 10; in clusters, with 512 and 1000 rows, 0.66 to
- * 0.77 for 10. Fewer than four sides are faster in groups there. The join of the chunks, one after
- * the other in a thread, limits clusters and long systems: contiguous ones of 200 rows or more took
- * 1.2 to 4.5 times as long as in groups. Not faster: in that thread, numbers of four units that are
- * read before others are written (0.97 to 1.2 of the time).
+ * On an H200, parts of the speed of a copy of these words: up to 256 rows, 0.90 to 1.02 for 3 sides
+ * and 0.79 to 0.97 for 10; in clusters, with 512 and 1000 rows, 0.66 to 0.77 for 10. Fewer than four
+ * sides are faster in groups there. The join of the chunks, one after the other in a thread, limits
+ * clusters and long systems. Not faster: in that thread, numbers of four units that are read before
+ * others are written (0.97 to 1.2 of the time); and no other threads, but loads that are transposed
+ * in shared memory, so that neighbouring lanes join the chunks: up to 256 rows 0.99 to 1.45 of the
+ * time of 3 sides and 0.99 to 1.31 of 10, in clusters 1.04 to 1.38 of that of groups of 3 sides, and
+ * 0.90 to 1.08 of 10.
  */
 #ifndef PS_CUDA_LINES_SIDES_RING_CUH
 #define PS_CUDA_LINES_SIDES_RING_CUH
 
-#include "device/cluster.cuh"
-#include "device/tile_copy.cuh"
-#include "device/work_queue.cuh"
-#include "lines/sides/ring.h"
 #include "lines/panels/panel_factor.cuh"
-#include "lines/shared/shared_levels.cuh"
+#include "lines/sides/loader.cuh"
+#include "lines/sides/ring.h"
 #include "runtime/launch.cuh"
 #include "runtime/math.cuh"
 
@@ -143,185 +141,47 @@ template <typename Number> struct RingUnits {
     }
 };
 
-/* What the threads of a block share. */
-struct RingState {
-    static constexpr int most_slots = 16;
-    Arrivals full[most_slots]; /* of the slots */
-    Arrivals others[2];        /* messages of the blocks of a cluster */
-    Arrivals drawn[4];         /* tickets */
-    uint32_t tickets[4];
-    int64_t tiles[4];  /* the tiles of the block, in turns */
-    uint32_t skips[2]; /* whether x of a system of the tile is not stored */
-};
-
-/* The tiles of a block, and the warp that copies them. */
-template <typename Number, bool IS_CLUSTER, bool BY_ROW> struct RingCopier {
+/* Copies of the part of a tile that a block has, by tensor maps. */
+template <typename Number> struct RingCopies {
     const SideRingJob<Number> &job;
-    RingState &state;
-    Number *slots;
-    int32_t rank, start;           /* the first row of the block */
-    int64_t step, first;           /* clusters of the grid, and the index of this one */
-    int64_t tile = 0;              /* that is being loaded */
-    int32_t turn = 0;              /* how many tiles were begun */
-    int32_t item = 0;              /* of the tile, the next one to be loaded */
-    int64_t loaded = 0, freed = 0; /* items */
-    uint32_t ticket = 0;
-    /* items of the ring: three operands of the matrices, then each side, tile after tile */
-    RingPlace place = {0, 0};
+    int32_t start; /* the first row of the block */
 
     static __device__ __forceinline__ bool leads()
     {
         return threadIdx.x % 32 == 0;
     }
-
-    __device__ __forceinline__ void begin_tile()
+    __device__ __forceinline__ void load(Number *to, int q, int32_t side, int64_t tile,
+                                         Arrivals &full) const
     {
-        const bool draws = job.work_queue != nullptr;
-
-        if (turn < 2 || !draws) {
-            tile = first + turn * step;
-        }
-        else if (IS_CLUSTER) {
-            const int32_t q = turn - 2;
-
-            if (leads()) {
-                state.drawn[q & 3].expect(sizeof ticket);
-            }
-            state.drawn[q & 3].wait(q >> 2 & 1);
-            tile = 2 * step + *static_cast<volatile uint32_t *>(state.tickets + (q & 3));
-        }
-        else {
-            tile = 2 * step + __shfl_sync(all_lanes, ticket, 0);
-        }
         if (leads()) {
-            state.tiles[turn & 3] = tile;
-        }
-        turn++;
-        item = 0;
-        if (draws && turn >= 2 && tile < job.tiles && rank == 0 && leads()) {
-            ticket = atomicAdd(job.work_queue, 1u);
-            if (IS_CLUSTER) {
-                const int32_t q = turn - 2;
-
-                for (int to = 0; to < job.shape.blocks; to++) {
-                    send_word(address_in_block(state.tickets + (q & 3), to), ticket,
-                              address_in_block(state.drawn + (q & 3), to));
-                }
-            }
+            full.expect(job.shape.numbers * static_cast<uint32_t>(sizeof(Number)));
+            copy_tile(to, job.inputs[q], static_cast<int>(tile * job.shape.width),
+                      start - job.absent[q], side, full);
         }
     }
-
-    /* Load as many items as there are free slots. */
-    __device__ __forceinline__ void load()
+    __device__ __forceinline__ void end(Arrivals &) const
     {
-        __syncwarp(); /* all lanes have stored what they wait for */
-        bulk_fence();
-        while (loaded < freed + job.shape.slots) {
-            if (item == 3 + job.sides || turn == 0) {
-                if (turn > 0 && tile >= job.tiles) {
-                    return;
-                }
-                begin_tile();
-            }
-            if (tile >= job.tiles) {
-                return;
-            }
-            load_item(slots + place.slot * job.shape.numbers, state.full[place.slot]);
-            place.advance(job.shape.slots);
-            item++;
-            loaded++;
-        }
     }
-
-    /* Store side `side` of a tile from its slot, unless the threads have done so. */
-    __device__ __forceinline__ void store(int64_t of_tile, int32_t side, int32_t slot,
-                                          bool whole) const
+    __device__ __forceinline__ void store(const Number *from, int32_t side,
+                                          int64_t tile) const
     {
         const SideRing &s = job.shape;
-        const Number *const from = slots + slot * s.numbers;
 
-        if (whole && BY_ROW) {
-            runs(of_tile, job.t.x.system(side, of_tile * s.width), job.t.x.inner,
-                 [&](Number *to, int32_t at, uint32_t bytes) {
-                     store_bulk(to, from + at, bytes);
-                 });
-        }
-        else if (whole && leads() && start + s.block_rows() > 0) {
+        if (leads() && start + s.block_rows() > 0) {
             /* stores must not begin before row 0 */
-            store_tile(start < 0 ? job.first_x : job.x,
-                       static_cast<int>(of_tile * s.width), max(start, 0), side,
-                       from + max(-start, 0) * s.width);
-        }
-        commit_stores();
-    }
-
-    /* So many items more are no longer used. */
-    __device__ __forceinline__ void release(int32_t count)
-    {
-        freed += count;
-        load();
-    }
-
-  private:
-    __device__ __forceinline__ int32_t systems_of(int64_t of_tile) const
-    {
-        return static_cast<int32_t>(
-            min(job.t.inner - of_tile * job.shape.width, int64_t(job.shape.width)));
-    }
-
-    /* visit(address, place in the slot, bytes) for the contiguous parts of a tile: all of it, or
-     * its systems. */
-    template <typename Any, typename Visit>
-    __device__ __forceinline__ void runs(int64_t of_tile, Any *data, int64_t inner,
-                                         const Visit &visit) const
-    {
-        const SideRing &s = job.shape;
-        const int32_t count = systems_of(of_tile);
-        const uint32_t bytes = s.rows * static_cast<uint32_t>(sizeof(Number));
-
-        if (s.pitch == s.rows && inner == s.rows) {
-            if (leads()) {
-                visit(data, 0, count * bytes);
-            }
-            return;
-        }
-        for (int32_t k = threadIdx.x % 32; k < count; k += 32) {
-            visit(data + k * inner, k * s.pitch, bytes);
-        }
-    }
-
-    __device__ __forceinline__ void load_item(Number *to, Arrivals &full) const
-    {
-        const SideRing &s = job.shape;
-        const int q = min(item, 3);
-
-        if constexpr (BY_ROW) {
-            const Input<Number> &in = q == 0   ? job.t.lower
-                                      : q == 1 ? job.t.diag
-                                      : q == 2 ? job.t.upper
-                                               : job.t.rhs;
-
-            if (leads()) {
-                full.expect(systems_of(tile) * s.rows *
-                            static_cast<uint32_t>(sizeof(Number)));
-            }
-            __syncwarp();
-            runs(tile, in.system(max(item - 3, 0), tile * s.width), in.inner,
-                 [&](const Number *from, int32_t at, uint32_t bytes) {
-                     copy_bulk(to + at, from, bytes, full);
-                 });
-        }
-        else if (leads()) {
-            full.expect(s.numbers * static_cast<uint32_t>(sizeof(Number)));
-            copy_tile(to, job.inputs[q], static_cast<int>(tile * s.width),
-                      start - job.absent[q], max(item - 3, 0), full);
+            store_tile(start < 0 ? job.first_x : job.x, static_cast<int>(tile * s.width),
+                       max(start, 0), side, from + max(-start, 0) * s.width);
         }
     }
 };
 
+template <typename Number, bool IS_CLUSTER>
+using SideRingLoader =
+    RingLoader<Number, IS_CLUSTER, SideRingJob<Number>, RingCopies<Number>>;
+
 /* Of a system of a block, the thread that joins its chunks. */
-template <typename Number, bool IS_CLUSTER, bool BY_ROW> struct RingJoiner {
-    static constexpr int rows = ring_rows<BY_ROW>;
+template <typename Number, bool IS_CLUSTER> struct RingJoiner {
+    static constexpr int rows = ring_rows;
     const SideRingJob<Number> &job;
     const RingExchange<Number> &exchange;
     const int32_t rank, own; /* system of the tile */
@@ -417,16 +277,8 @@ template <typename Number, bool IS_CLUSTER, bool BY_ROW> struct RingJoiner {
         if (skips) {
             some_skip = 1;
         }
-        for (int side = 0; there && rank == 0 && side < job.sides; side++) {
-            const int64_t of_batch = side * job.t.inner + first + own;
-
-            if (job.t.info != nullptr) {
-                job.t.info[of_batch] =
-                    note.bad_pivot == BadPivot::none ? 0 : note.bad_pivot + 1;
-            }
-            if (job.marks != nullptr) {
-                job.marks[of_batch] = skips;
-            }
+        if (there && rank == 0) {
+            report_of(job, first + own, note, skips, 0, 1);
         }
     }
 
@@ -493,10 +345,9 @@ template <typename Number, bool IS_CLUSTER, bool BY_ROW> struct RingJoiner {
 
 /* The chunk of a thread. */
 template <typename Number, int ROW_BYTES> struct RingWorker {
-    static constexpr bool BY_ROW = ROW_BYTES == 0;
-    static constexpr int rows_of = ring_rows<BY_ROW>;
+    static constexpr int rows_of = ring_rows;
     /* from row to row in a slot */
-    static constexpr int step = BY_ROW ? 1 : ROW_BYTES / static_cast<int>(sizeof(Number));
+    static constexpr int step = ROW_BYTES / static_cast<int>(sizeof(Number));
     const SideRingJob<Number> &job;
     const RingExchange<Number> &exchange;
     const int32_t system, chunk, start; /* of the tile, of the block; its first row */
@@ -507,54 +358,32 @@ template <typename Number, int ROW_BYTES> struct RingWorker {
     __device__ __forceinline__ RingWorker(const SideRingJob<Number> &j,
                                           const RingExchange<Number> &e, int32_t thread,
                                           int32_t rank)
-        : job(j), exchange(e), system(BY_ROW ? thread / j.shape.chunks : thread % step),
-          chunk(BY_ROW ? thread % j.shape.chunks : thread / step),
+        : job(j), exchange(e), system(thread % step), chunk(thread / step),
           start((rank * j.shape.chunks + chunk) * rows_of - j.shape.before),
-          offset(BY_ROW ? system * j.shape.pitch + start
-                        : chunk * rows_of * step + system),
-          units(j.shape, j.shape.chunks), values(j.shape, j.shape.chunks + 1)
+          offset(chunk * rows_of * step + system), units(j.shape, j.shape.chunks),
+          values(j.shape, j.shape.chunks + 1)
     {
-    }
-
-    /* Whether there is memory for row i: along a strided axis for pads as well. */
-    __device__ __forceinline__ bool has(int i) const
-    {
-        return !BY_ROW || start + i >= 0;
     }
 
     /* Eliminate the rows of the matrix; `there`: whether there is such a system. */
     __device__ __forceinline__ void eliminate(const Number *lower, const Number *diag,
                                               const Number *upper, bool there)
     {
-        const bool ends = !job.t.periodic && start + rows_of == job.shape.rows;
         const int32_t first = there ? start : -rows_of;
-        bool not_dominant = false;
-        const auto rows = [&](int i) {
-            Row<Number> row = copy_row<Number>();
-
-            if (first + i >= 0) {
-                const int32_t at = offset + i * step;
-
-                row = {lower[at], diag[at], upper[at], Number(0)};
-            }
-            if (!job.t.periodic && first + i == 0) {
-                row.lower = Number(0);
-            }
-            if (i == rows_of - 1 && ends) {
-                row.upper = Number(0);
-            }
-            not_dominant = not_dominant | !is_dominant(row.lower, row.diag, row.upper);
-            return row;
-        };
-        FastReciprocal<Number> fast_inverter;
         BadPivot bad_pivot;
-        Frame<Number> frame = factor.make(factor.read(rows), first, fast_inverter);
+        bool not_dominant = false;
+        const Frame<Number> frame = eliminate_chunk(
+            factor,
+            [&](int i) {
+                const Row<Number> row =
+                    row_of_matrix(lower, diag, upper, offset + i * step, first + i,
+                                  job.shape.rows - 1, job.t.periodic);
 
-        if (!fast_inverter.in_safe_range()) {
-            SafeReciprocal<Number> safe_inverter = {bad_pivot};
-
-            frame = factor.make(factor.read(rows), first, safe_inverter);
-        }
+                not_dominant =
+                    not_dominant | !is_dominant(row.lower, row.diag, row.upper);
+                return row;
+            },
+            first, bad_pivot);
         const int32_t at = units.at(chunk, system);
         Number *const to = exchange.unit + at;
 
@@ -571,8 +400,8 @@ template <typename Number, int ROW_BYTES> struct RingWorker {
     {
         const Number *const from = slot + offset;
         Number *const to = exchange.load + 2 * turn * units.all + units.at(chunk, system);
-        const Load<Number> load = factor.reduce_each(
-            [&](int i) { return has(i) ? from[i * step] : Number(0); });
+        const Load<Number> load =
+            factor.reduce_each([&](int i) { return from[i * step]; });
 
         to[0] = load.first;
         to[units.all] = load.d;
@@ -583,14 +412,10 @@ template <typename Number, int ROW_BYTES> struct RingWorker {
     {
         const Number *const y = exchange.y + turn * values.all + values.at(chunk, system);
         Number *const at = slot + offset;
-        const auto put = [&](int i, const Number &x) {
-            if (has(i)) {
-                at[i * step] = x;
-            }
-        };
+        const auto put = [&](int i, const Number &x) { at[i * step] = x; };
 
-        factor.substitute_each([&](int i) { return has(i) ? at[i * step] : Number(0); },
-                               put, y[0], y[values.along], put);
+        factor.substitute_each([&](int i) { return at[i * step]; }, put, y[0],
+                               y[values.along], put);
     }
 
     /* Store x of a system from the slot. */
@@ -644,7 +469,7 @@ work_on_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchan
             worker.reduce(now, 0);
         }
         __syncthreads();
-        const bool skips = state.skips[turn & 1] != 0;
+        const bool skips = state.skips[turn & 3] != 0;
         const bool stores =
             skips && there && exchange.skip[(turn & 1) * s.width + worker.system] == 0;
 
@@ -671,14 +496,14 @@ work_on_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchan
     __syncthreads();
 }
 
-template <typename Number, bool IS_CLUSTER, bool BY_ROW>
+template <typename Number, bool IS_CLUSTER>
 __device__ __forceinline__ void
 join_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchange,
            RingState &state, int32_t rank, int32_t system)
 {
     const bool joins = system < job.shape.width;
-    RingJoiner<Number, IS_CLUSTER, BY_ROW> joiner(job, exchange, state, rank,
-                                                  joins ? system : 0, 0);
+    RingJoiner<Number, IS_CLUSTER> joiner(job, exchange, state, rank, joins ? system : 0,
+                                          0);
 
 #pragma unroll 1
     for (int32_t turn = 0; state.tiles[turn & 3] < job.tiles; turn++) {
@@ -686,7 +511,7 @@ join_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchange,
 
         __syncthreads();
         if (joins) {
-            joiner.report(joiner.make(), first, turn & 1, state.skips[turn & 1]);
+            joiner.report(joiner.make(), first, turn & 1, state.skips[turn & 3]);
         }
         __syncthreads();
 #pragma unroll 1
@@ -700,16 +525,19 @@ join_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchange,
     __syncthreads();
 }
 
-template <typename Number, bool IS_CLUSTER, bool BY_ROW>
+template <typename Number, bool IS_CLUSTER>
 __device__ __forceinline__ void
 copy_tiles(const SideRingJob<Number> &job, RingState &state,
-           RingCopier<Number, IS_CLUSTER, BY_ROW> &copier)
+           const RingCopies<Number> &copies, SideRingLoader<Number, IS_CLUSTER> &loader)
 {
     const int32_t slots = job.shape.slots, sides = job.sides;
     int32_t slot = 0; /* of the next side that is stored */
     int64_t last = -1;
     const auto store = [&](int64_t tile, int32_t side, int32_t turn) {
-        copier.store(tile, side, slot, state.skips[turn & 1] == 0);
+        if (state.skips[turn & 3] == 0) {
+            copies.store(loader.slots + slot * job.shape.numbers, side, tile);
+        }
+        commit_stores();
         slot = slot + 1 < slots ? slot + 1 : 0;
     };
     int32_t turn = 0;
@@ -722,22 +550,19 @@ copy_tiles(const SideRingJob<Number> &job, RingState &state,
         if (turn > 0) {
             store(last, sides - 1, turn - 1);
             stores_read_but<1>();
-            copier.release(1);
+            loader.release(1);
         }
         slot = (slot + 3) % slots;
         __syncthreads();
-        if (copier.leads()) {
-            state.skips[(turn - 1) & 1] = 0;
-        }
         stores_read();
-        copier.release(turn > 0 ? 4 : 3);
+        loader.release(turn > 0 ? 4 : 3);
 #pragma unroll 1
         for (int32_t side = 0; side < sides; side++) {
             __syncthreads();
             if (side > 0) {
                 store(tile, side - 1, turn);
                 stores_read_but<1>();
-                copier.release(side > 1 ? 1 : 0);
+                loader.release(side > 1 ? 1 : 0);
             }
         }
         last = tile;
@@ -755,7 +580,6 @@ template <typename Number, bool IS_CLUSTER, int ROW_BYTES>
 __global__ void __launch_bounds__(sizeof(Number) == 4 ? 608 : 352, 1)
     side_ring_kernel(const __grid_constant__ SideRingJob<Number> job)
 {
-    constexpr bool BY_ROW = ROW_BYTES == 0;
     __shared__ RingState state;
     const SideRing &s = job.shape;
     const int32_t thread = threadIdx.x, warp = __shfl_sync(all_lanes, thread / 32, 0);
@@ -764,14 +588,7 @@ __global__ void __launch_bounds__(sizeof(Number) == 4 ? 608 : 352, 1)
     const RingExchange<Number> exchange(s, slots + s.slots * s.numbers);
 
     if (thread == 0) {
-        for (Arrivals &of_slot : state.full) {
-            of_slot.init(1);
-        }
-        for (Arrivals &of_ticket : state.drawn) {
-            of_ticket.init(1);
-        }
-        ClusterRounds{state.others, 0}.init();
-        state.skips[0] = state.skips[1] = 0;
+        state.init(1);
     }
     if (job.work_queue != nullptr) {
         wait_for_last_kernel();
@@ -781,23 +598,16 @@ __global__ void __launch_bounds__(sizeof(Number) == 4 ? 608 : 352, 1)
         cluster_sync(); /* every block has started, so that its memory may be written */
     }
     if (warp == s.threads() / 32 - 1) {
-        RingCopier<Number, IS_CLUSTER, BY_ROW> copier = {
-            job,
-            state,
-            slots,
-            rank,
-            rank * s.block_rows() - s.before,
-            static_cast<int64_t>(gridDim.x / s.blocks),
-            static_cast<int64_t>(IS_CLUSTER ? cluster_of_grid() : blockIdx.x)};
+        const RingCopies<Number> copies = {job, rank * s.block_rows() - s.before};
+        SideRingLoader<Number, IS_CLUSTER> loader = {job, state, copies, slots, rank};
 
-        copier.load();
+        loader.load();
         __syncthreads();
-        copy_tiles(job, state, copier);
+        copy_tiles(job, state, copies, loader);
     }
     else if (warp >= s.workers() / 32) {
         __syncthreads();
-        join_tiles<Number, IS_CLUSTER, BY_ROW>(job, exchange, state, rank,
-                                               thread - s.workers());
+        join_tiles<Number, IS_CLUSTER>(job, exchange, state, rank, thread - s.workers());
     }
     else {
         __syncthreads();
@@ -811,8 +621,7 @@ launch_side_ring(const SideRingJob<Number> &job, cudaStream_t stream)
 {
     const SideRing &s = job.shape;
     void (*const kernel)(const SideRingJob<Number>) =
-        s.by_row()                        ? side_ring_kernel<Number, false, 0>
-        : s.blocks > 1                    ? side_ring_kernel<Number, true, 128>
+        s.blocks > 1                      ? side_ring_kernel<Number, true, 128>
         : s.width * sizeof(Number) == 128 ? side_ring_kernel<Number, false, 128>
                                           : side_ring_kernel<Number, false, 256>;
     const size_t bytes = ring_bytes<Number>(s);

@@ -1,4 +1,4 @@
-/* ring.h - several right-hand sides of each matrix, one after the other: the shape and the kernel.
+/* ring.h - several right-hand sides of each matrix along a strided axis: the shape and the kernel.
  *
  * ring.cu chooses the shape; ring.cuh has the kernel, which ring_reals.cu compiles once per dtype.
  */
@@ -17,11 +17,9 @@ namespace pysolvers::sides {
 using namespace device;
 using namespace join;
 
-/* Rows of a thread: an odd number along contiguous rows, where neighbouring threads have
- * neighbouring chunks. The most chunks of a block along a strided axis, which a tensor map limits,
- * and the most blocks of a cluster. */
-template <bool BY_ROW> static constexpr int ring_rows = BY_ROW ? 17 : 16;
-static constexpr int ring_chunks = 16, ring_blocks = 16;
+/* Rows of a thread; the most chunks of a block, which a tensor map limits, and the most blocks of a
+ * cluster. */
+static constexpr int ring_rows = 16, ring_chunks = 16, ring_blocks = 16;
 
 /* The distribution of systems over blocks. A block has `chunks` chunks of `width` neighbouring
  * systems; chunks are aligned to the end of the system. */
@@ -33,16 +31,10 @@ struct SideRing {
     int32_t slots;   /* of the ring */
     int32_t before;  /* rows of pads before row 0 */
     int32_t numbers; /* of a slot */
-    int32_t
-        pitch; /* along contiguous rows, from a system of a slot to the next one; else 0 */
 
-    __host__ __device__ __forceinline__ bool by_row() const
-    {
-        return pitch > 0;
-    }
     __host__ __device__ __forceinline__ int32_t block_rows() const
     {
-        return chunks * (by_row() ? ring_rows<true> : ring_rows<false>);
+        return chunks * ring_rows;
     }
     /* Threads of chunks, rounded up to warps; and of a block: besides these, one for each system
      * that joins its chunks, and a warp that copies. */
@@ -56,19 +48,17 @@ struct SideRing {
     }
 };
 
-/* An array over the units of the systems of a tile: the distances of units and of systems, and
- * its size. Neighbouring threads have neighbouring systems, or neighbouring units. */
+/* An array over the units of the systems of a tile: the distance of units, and its size. */
 struct UnitArray {
-    int32_t along, across, all;
+    int32_t along, all;
 
     __host__ __device__ __forceinline__ UnitArray(const SideRing &s, int32_t units)
-        : along(s.by_row() ? 1 : s.width), across(s.by_row() ? units | 1 : 1),
-          all(s.by_row() ? s.width * (units | 1) : units * s.width)
+        : along(s.width), all(units * s.width)
     {
     }
     __host__ __device__ __forceinline__ int32_t at(int32_t unit, int32_t system) const
     {
-        return unit * along + system * across;
+        return unit * along + system;
     }
 };
 

@@ -1,0 +1,460 @@
+/* rows.cuh - the partition method for several right-hand sides of each matrix along a contiguous
+ * axis.
+ *
+ * A block has a tile of neighbouring systems, each of which belongs to a team: lanes of a warp, or
+ * whole warps. A thread has a chunk of rows, whose multipliers stay in registers together with
+ * those that join the lanes (SharedFactor). A right-hand side is read from its slot (loader.cuh),
+ * solved in registers, and written back: 7 operations per row. x may be rhs. No pivoting: stable for
+ * diagonally dominant systems.
+ */
+#ifndef PS_CUDA_LINES_SIDES_ROWS_CUH
+#define PS_CUDA_LINES_SIDES_ROWS_CUH
+
+#include "lines/shared/shared_factor.cuh"
+#include "lines/sides/loader.cuh"
+#include "lines/sides/rows.h"
+#include "runtime/launch.cuh"
+#include "runtime/math.cuh"
+
+namespace pysolvers::sides {
+
+extern __shared__ __align__(128) int4 side_rows_memory[];
+
+/* Copies of tiles, whose systems follow each other in a slot. */
+template <typename Number> struct RowCopies {
+    const SideRowsJob<Number> &job;
+
+    static __device__ __forceinline__ bool leads()
+    {
+        return threadIdx.x % 32 == 0;
+    }
+    __device__ __forceinline__ void load(Number *to, int q, int32_t side, int64_t tile,
+                                         Arrivals &full) const
+    {
+        const Input<Number> &in = q == 0   ? job.t.lower
+                                  : q == 1 ? job.t.diag
+                                  : q == 2 ? job.t.upper
+                                           : job.t.rhs;
+        const Number *const from = in.system(side, tile * job.shape.team.teams);
+
+        if (leads()) {
+            full.expect(systems_of(tile) * bytes());
+        }
+        __syncwarp();
+        runs(tile, from, in.inner, [&](const Number *one, int32_t at, uint32_t size) {
+            copy_bulk(to + at, one, size, full);
+        });
+    }
+
+    __device__ __forceinline__ void end(Arrivals &full) const
+    {
+        if (leads()) {
+            full.arrive();
+        }
+    }
+
+    __device__ __forceinline__ void store(const Number *from, int32_t side,
+                                          int64_t tile) const
+    {
+        const Output<Number> &x = job.t.x;
+        Number *const to = x.system(side, tile * job.shape.team.teams);
+
+        runs(tile, to, x.inner, [&](Number *one, int32_t at, uint32_t size) {
+            store_bulk(one, from + at, size);
+        });
+    }
+
+    /* Store the systems of a tile that are not skipped. */
+    __device__ __forceinline__ void store_some(const Number *from, int32_t side,
+                                               int64_t tile, const uint8_t *skip) const
+    {
+        const Output<Number> &x = job.t.x;
+        Number *const to = x.system(side, tile * job.shape.team.teams);
+
+        each(tile, [&](int32_t k, int32_t i) {
+            if (skip[k] == 0) {
+                to[k * x.inner + i * x.row] = from[k * job.shape.team.rows + i];
+            }
+        });
+    }
+
+  private:
+    __device__ __forceinline__ int32_t systems_of(int64_t tile) const
+    {
+        const int64_t most = job.shape.team.teams;
+
+        return static_cast<int32_t>(min(job.t.inner - tile * most, most));
+    }
+    /* Of a system. */
+    __device__ __forceinline__ uint32_t bytes() const
+    {
+        return job.shape.team.rows * static_cast<uint32_t>(sizeof(Number));
+    }
+
+    /* visit(address, place in the slot, bytes) for all of a tile, or its systems. */
+    template <typename Any, typename Visit>
+    __device__ __forceinline__ void runs(int64_t tile, Any *data, int64_t inner,
+                                         const Visit &visit) const
+    {
+        const int32_t count = systems_of(tile);
+
+        if (inner == job.shape.team.rows) {
+            if (leads()) {
+                visit(data, 0, count * bytes());
+            }
+            return;
+        }
+        for (int32_t k = threadIdx.x % 32; k < count; k += 32) {
+            visit(data + k * inner, k * job.shape.team.rows, bytes());
+        }
+    }
+
+    /* visit(k, i) for row i of system k, for all of a tile. */
+    template <typename Visit>
+    __device__ __forceinline__ void each(int64_t tile, const Visit &visit) const
+    {
+        const int32_t count = systems_of(tile), rows = job.shape.team.rows;
+        const int32_t lane = threadIdx.x % 32, more = 32 / rows, rest = 32 % rows;
+        int32_t k = lane / rows, i = lane % rows;
+
+#pragma unroll 4
+        while (k < count) {
+            visit(k, i);
+            k += more;
+            i += rest;
+            if (i >= rows) {
+                i -= rows;
+                k++;
+            }
+        }
+    }
+};
+
+/* The warp that copies. A slot is free when its store has read it, which is awaited after the next
+ * store has begun. */
+template <typename Number>
+__device__ __forceinline__ void
+copy_tiles(const SideRowsJob<Number> &job, RingState &state,
+           const RowsExchange<Number> &exchange, Number *slots)
+{
+    const RowCopies<Number> copies = {job};
+    RingLoader<Number, false, SideRowsJob<Number>, RowCopies<Number>> loader = {
+        job, state, copies, slots, 0};
+    RingPlace now = {0, 0};
+    const auto wait = [&]() {
+        const int32_t slot = now.slot;
+
+        state.done[slot].wait(now.parity);
+        now.advance(job.shape.slots);
+        return slot;
+    };
+
+    loader.load();
+#pragma unroll 1
+    for (int32_t turn = 0; state.tiles[turn & 3] < job.tiles; turn++) {
+        const int64_t tile = state.tiles[turn & 3];
+
+        for (int q = 0; q < 3; q++) {
+            wait();
+        }
+        const bool whole = state.skips[turn & 3] == 0;
+
+        stores_read();
+        loader.release(turn > 0 ? 4 : 3);
+#pragma unroll 1
+        for (int32_t side = 0; side < job.sides; side++) {
+            const Number *const from = slots + wait() * job.shape.numbers;
+
+            if (whole) {
+                copies.store(from, side, tile);
+            }
+            else {
+                copies.store_some(from, side, tile,
+                                  exchange.skip + (turn & 3) * job.shape.team.teams);
+            }
+            commit_stores();
+            stores_read_but<1>();
+            loader.release(side > 0 ? 1 : 0);
+        }
+    }
+    stores_read();
+}
+
+/* The chunk of a thread. */
+template <typename Number, int ROWS> struct RowWorker {
+    using Factor = SharedFactor<Number, ROWS>;
+    const SideRowsJob<Number> &job;
+    const RowsExchange<Number> &exchange;
+    const ps_cuda_shared_shape &team;
+    const SharedThreadPlace self;
+    const int32_t offset; /* of its first number in a slot */
+    Factor factor;
+    int parity = 0;
+
+    __device__ __forceinline__ RowWorker(const SideRowsJob<Number> &j,
+                                         const RowsExchange<Number> &e)
+        : job(j), exchange(e), team(j.shape.team), self(j.shape.team, ROWS),
+          offset(self.team * j.shape.team.rows + self.start)
+    {
+    }
+
+    __device__ __forceinline__ void make(const Number *lower, const Number *diag,
+                                         const Number *upper, int64_t tile, int32_t turn,
+                                         uint32_t &some_skip)
+    {
+        const int64_t system = tile * team.teams + self.team;
+        const bool there = works() && system < job.t.inner;
+        const Note note = eliminate(lower, diag, upper, there);
+        const bool skips = there && job.marks != nullptr && note.not_dominant != 0;
+
+        if (there) {
+            report_of(job, system, note, skips, self.chunk, self.chunks);
+        }
+        synchronize(); /* all threads of the team have read the note */
+        if (works() && self.chunk == 0) {
+            exchange.bad_pivot[self.team] = BadPivot::none;
+            exchange.not_dominant[self.team] = 0;
+            exchange.skip[turn * team.teams + self.team] = skips;
+            if (skips) {
+                some_skip = 1;
+            }
+        }
+    }
+
+    /* Replace the side in a slot by x. */
+    __device__ __forceinline__ void solve(Number *slot)
+    {
+        Number *const at = slot + offset;
+        Number rhs[ROWS], y;
+
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            rhs[i] = self.start + i >= 0 && works() ? at[i] : Number(0);
+        }
+        const Load<Number> own = factor.chunk.reduce(rhs);
+        Ends<Number> ends;
+
+        if (team.warps == 1) {
+            ends = through_levels(
+                own,
+                [&](const Load<Number> &all) {
+                    return factor.ends_of_system(all, self.first_lane, team.width - 1,
+                                                 team.width, job.t.periodic);
+                },
+                [&](const Load<Number> &unit, const auto &next) {
+                    return factor.over_lanes(unit, team.width, self, y, next);
+                });
+        }
+        else {
+            const int last = team.warps - 1;
+            Load<Number> *const loads =
+                exchange.load + (2 * self.team + parity) * team.warps;
+
+            through_levels(
+                own, [&](const Load<Number> &unit) { factor.publish(unit, self, loads); },
+                [&](const Load<Number> &unit, const auto &next) {
+                    factor.over_lanes(unit, 32, self, y, next);
+                });
+            synchronize();
+
+            const Load<Number> of_lane =
+                self.lane <= last ? loads[self.lane] : Load<Number>{Number(0), Number(0)};
+            const Ends<Number> of_warp = through_levels(
+                of_lane,
+                [&](const Load<Number> &all) {
+                    return factor.ends_of_system(all, 0, last, 32, job.t.periodic);
+                },
+                [&](const Load<Number> &unit, const auto &next) {
+                    return factor.over_warps(unit, level(), self, next);
+                });
+
+            ends = factor.ends_of_lane(y, 32, self, of_warp);
+            parity ^= 1;
+        }
+        factor.chunk.substitute(rhs, ends.y_left, ends.y);
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            if (self.start + i >= 0 && works()) {
+                at[i] = rhs[i];
+            }
+        }
+    }
+
+  private:
+    /* Whether the thread has a team. */
+    __device__ __forceinline__ bool works() const
+    {
+        return self.team < team.teams;
+    }
+    __device__ __forceinline__ Number *level() const
+    {
+        return exchange.level + self.team * SharedLimits<Number>::level_words * 32;
+    }
+    /* The threads of a team wait for each other. */
+    __device__ __forceinline__ void synchronize() const
+    {
+        if (team.warps == 1) {
+            __syncwarp();
+        }
+        else {
+            asm volatile("bar.sync %0, %1;" ::"r"(self.team + 1), "r"(self.chunks)
+                         : "memory");
+        }
+    }
+
+    /* Eliminate the matrix of the team, if `there` is one; returns its note. */
+    __device__ __forceinline__ Note eliminate(const Number *lower, const Number *diag,
+                                              const Number *upper, bool there)
+    {
+        const int32_t first = there ? self.start : -ROWS;
+        BadPivot bad_pivot;
+        bool not_dominant = false;
+        Frame<Number> frame = eliminate_chunk(
+            factor.chunk,
+            [&](int i) {
+                const Row<Number> row =
+                    row_of_matrix(lower, diag, upper, offset + i, first + i,
+                                  team.rows - 1, job.t.periodic);
+
+                not_dominant =
+                    not_dominant | !is_dominant(row.lower, row.diag, row.upper);
+                return row;
+            },
+            first, bad_pivot);
+
+        frame = factor.lanes.make(frame, self.lane, team.width, team.width,
+                                  self.start + ROWS - 1, bad_pivot);
+        frame = whole_of(frame, self.first_lane, team.width - 1, team.width);
+        if (team.warps > 1) {
+            frame = Factor::join_warps(
+                frame, team, self, exchange.unit + self.team * team.warps, level(),
+                self.warp == 0, [&] { synchronize(); }, bad_pivot);
+        }
+        factor.close.make(frame, job.t.periodic, team.rows - 1, bad_pivot);
+        if (there && bad_pivot.row != BadPivot::none) {
+            atomicMin(exchange.bad_pivot + self.team, bad_pivot.row);
+        }
+        if (there && not_dominant) {
+            exchange.not_dominant[self.team] = 1;
+        }
+        synchronize();
+        return there
+                   ? Note{exchange.bad_pivot[self.team], exchange.not_dominant[self.team]}
+                   : Note{BadPivot::none, 0};
+    }
+};
+
+/* A warp that solves: it waits for no others but those of its teams. */
+template <typename Number, int ROWS>
+__device__ __forceinline__ void
+solve_tiles(const SideRowsJob<Number> &job, RingState &state,
+            const RowsExchange<Number> &exchange, Number *slots)
+{
+    const int32_t size = job.shape.numbers;
+    RowWorker<Number, ROWS> worker(job, exchange);
+    RingPlace place = {0, 0};
+    const auto wait = [&]() {
+        const int32_t slot = place.slot;
+
+        state.full[slot].wait(place.parity);
+        place.advance(job.shape.slots);
+        return slot;
+    };
+    const auto leave = [&](int32_t slot) {
+        if (threadIdx.x % 32 == 0) {
+            state.done[slot].arrive();
+        }
+    };
+
+#pragma unroll 1
+    for (int32_t turn = 0;; turn++) {
+        const int32_t lower = wait();
+        const int64_t tile = state.tiles[turn & 3];
+
+        if (tile >= job.tiles) {
+            return;
+        }
+        const int32_t diag = wait(), upper = wait();
+
+        worker.make(slots + lower * size, slots + diag * size, slots + upper * size, tile,
+                    turn & 3, state.skips[turn & 3]);
+        __syncwarp();
+        leave(lower);
+        leave(diag);
+        leave(upper);
+#pragma unroll 1
+        for (int32_t side = 0; side < job.sides; side++) {
+            const int32_t slot = wait();
+
+            worker.solve(slots + slot * size);
+            bulk_fence();
+            __syncwarp();
+            leave(slot);
+        }
+    }
+}
+
+/* Grid: any number of blocks. Shared memory: the slots, then the RowsExchange. */
+template <typename Number, int ROWS>
+__global__ void
+__launch_bounds__(side_rows_threads<Number, ROWS> + 32, 1)
+    side_rows_kernel(const __grid_constant__ SideRowsJob<Number> job)
+{
+    __shared__ RingState state;
+    const SideRows &s = job.shape;
+    const int32_t thread = threadIdx.x, warp = __shfl_sync(all_lanes, thread / 32, 0);
+    Number *const slots = reinterpret_cast<Number *>(side_rows_memory);
+    const RowsExchange<Number> exchange(s, slots + s.slots * s.numbers);
+
+    if (thread == 0) {
+        state.init(s.workers() / 32);
+    }
+    for (int32_t team = thread; team < s.team.teams; team += blockDim.x) {
+        exchange.bad_pivot[team] = BadPivot::none;
+        exchange.not_dominant[team] = 0;
+    }
+    if (job.work_queue != nullptr) {
+        wait_for_last_kernel();
+    }
+    __syncthreads();
+    if (warp == s.workers() / 32) {
+        copy_tiles(job, state, exchange, slots);
+    }
+    else {
+        solve_tiles<Number, ROWS>(job, state, exchange, slots);
+    }
+}
+
+template <typename Number>
+ps_status
+launch_side_rows(const SideRowsJob<Number> &job, cudaStream_t stream)
+{
+    const SideRows &s = job.shape;
+    void (*const kernel)(const SideRowsJob<Number>) =
+        s.chunk == long_chunk ? side_rows_kernel<Number, long_chunk>
+                              : side_rows_kernel<Number, short_chunk>;
+    const size_t bytes = RowsExchange<Number>::bytes_of(s) +
+                         static_cast<size_t>(s.slots) * s.numbers * sizeof(Number);
+    const int threads = s.workers() + 32;
+    int fit = 0;
+
+    if (resident(kernel, threads, bytes, 1, &fit) != cudaSuccess || fit == 0) {
+        return PS_DEVICE_FAILURE;
+    }
+    const int64_t rounds = divided_up(job.tiles, fit);
+    Launch launch(divided_up(job.tiles, rounds), threads, bytes, stream);
+
+    if (job.work_queue != nullptr) {
+        const ps_status status = clear_work_queue(job.work_queue, 1, stream);
+
+        if (status != PS_OK) {
+            return status;
+        }
+        launch.closely();
+    }
+    return launch.run(kernel, job);
+}
+
+} // namespace pysolvers::sides
+
+#endif

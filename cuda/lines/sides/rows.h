@@ -1,0 +1,98 @@
+/* rows.h - several right-hand sides of each matrix along a contiguous axis: the shape and the kernel.
+ *
+ * rows.cu chooses the shape; rows.cuh has the kernel, which rows_reals.cu compiles once per dtype.
+ */
+#ifndef PS_CUDA_LINES_SIDES_ROWS_H
+#define PS_CUDA_LINES_SIDES_ROWS_H
+
+#include "device/operand.cuh"
+#include "lines/shared/shared.h"
+#include "runtime/engine.h"
+
+namespace pysolvers::sides {
+
+using namespace device;
+using namespace join;
+using namespace runtime;
+using namespace shared;
+
+/* Rows of a chunk: odd numbers, so that neighbouring threads use other banks. The most threads of
+ * chunks of a block, limited by the registers. */
+static constexpr int long_chunk = 17, short_chunk = 13;
+template <typename Number, int ROWS>
+static constexpr int side_rows_threads =
+    sizeof(Number) == 4 ? (ROWS == long_chunk ? 480 : 608)
+                        : (ROWS == long_chunk ? 224 : 352);
+
+/* The distribution of systems over blocks. A team of lanes of a warp, or of whole warps, has one
+ * system of a tile. */
+struct SideRows {
+    ps_cuda_shared_shape team;
+    int32_t chunk;      /* rows of a thread */
+    int32_t slots;      /* of the ring */
+    int32_t numbers;    /* of a slot */
+    int32_t blocks = 1; /* per cluster */
+
+    /* Threads of chunks, rounded up to warps; one warp more copies. */
+    __host__ __device__ __forceinline__ int32_t workers() const
+    {
+        return (team.teams * team.width * team.warps + 31) / 32 * 32;
+    }
+};
+
+/* The shared memory of a block besides the slots, for each team. */
+template <typename Number> struct RowsExchange {
+    Number *level;       /* of the warps */
+    Frame<Number> *unit; /* of the warps */
+    Load<Number> *load;  /* of the warps, in two turns */
+    int32_t *bad_pivot;  /* of the matrix */
+    int32_t *not_dominant;
+    uint8_t *skip; /* four turns: whether x of the system is not stored */
+
+    __host__ __device__ __forceinline__ RowsExchange(const SideRows &s, void *memory)
+    {
+        const int32_t teams = s.team.teams;
+        const int32_t warps = s.team.warps > 1 ? teams * s.team.warps : 0;
+
+        level = static_cast<Number *>(memory);
+        load = reinterpret_cast<Load<Number> *>(
+            level + (warps > 0 ? teams * SharedLimits<Number>::level_words * 32 : 0));
+        unit = reinterpret_cast<Frame<Number> *>(load + 2 * warps);
+        bad_pivot = reinterpret_cast<int32_t *>(unit + warps);
+        not_dominant = bad_pivot + teams;
+        skip = reinterpret_cast<uint8_t *>(not_dominant + teams);
+    }
+    static size_t bytes_of(const SideRows &s)
+    {
+        const RowsExchange empty(s, nullptr);
+        return (reinterpret_cast<uintptr_t>(empty.skip) + 4 * s.team.teams + 127) / 128 *
+               128;
+    }
+};
+
+template <typename Number> struct SideRowsJob {
+    Systems<Number> t;
+    SideRows shape;
+    int64_t tiles;
+    int32_t sides;
+    uint8_t *marks;       /* null, or 1 for each system that is not dominant */
+    uint32_t *work_queue; /* null, or the number of tiles that were drawn */
+};
+
+/* Whether the systems of `t`, whose batch axes are merged, have several right-hand sides of each
+ * matrix on the outer axis and suit the kernel. */
+bool ps_cuda_side_rows_accepts(const ps_tridiag *t, const ps_cuda_device *device,
+                               SideRows *shape);
+size_t ps_cuda_side_rows_work(const ps_tridiag *t, const SideRows &shape,
+                              const ps_cuda_device *device);
+ps_status ps_cuda_side_rows_solve(const ps_tridiag *t, const SideRows &shape,
+                                  const ps_cuda_device *device, uint8_t *marks,
+                                  void *work, cudaStream_t stream);
+
+/* rows.cuh: enqueue the kernel of a job. */
+template <typename Number>
+ps_status launch_side_rows(const SideRowsJob<Number> &job, cudaStream_t stream);
+
+} // namespace pysolvers::sides
+
+#endif
