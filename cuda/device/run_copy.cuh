@@ -76,6 +76,21 @@ template <typename Number> struct Run {
     }
 };
 
+/* visit(i) for the numbers outside of the vectors, by lane `lane` of eight; lane 7 has none. */
+template <typename Number, typename Visit>
+__device__ __forceinline__ void
+visit_rest(const Run<Number> &run, int lane, const Visit &visit)
+{
+    if (Run<Number>::vector > 1) {
+        if (lane < run.head) {
+            visit(lane);
+        }
+        if (lane >= 4 && lane - 4 < run.tail) {
+            visit(run.last() + lane - 4);
+        }
+    }
+}
+
 } // namespace pysolvers::device
 
 #endif

@@ -53,6 +53,7 @@ struct Shapes {
     SideRows rows;
     bool is_there;            /* otherwise no plan fits the device */
     bool by_columns, is_long; /* otherwise by tiles */
+    bool has_halos;           /* of long systems */
     bool by_groups;           /* right-hand sides of a matrix together */
     bool by_ring,
         by_rows; /* or one after the other: along a strided axis, a contiguous one */
@@ -94,6 +95,11 @@ shapes_of(const ps_tridiag &t, const ps_cuda_device *device)
         }
     }
     const Choice c = ps_cuda_choose(&t, device);
+    s.has_halos = ps_cuda_plan_halos(&t, device, &s.plan);
+    if (s.has_halos) {
+        s.is_there = s.is_long = true;
+        return s;
+    }
     s.is_long = c.warps > 0;
     s.is_there = ps_cuda_plan(&t, device, c, &s.plan);
     if (s.is_there && !s.is_long) {
@@ -128,7 +134,7 @@ work_of(const Planned &p, const ps_cuda_device *device)
                            : ps_cuda_column_work(&p.t, p.columns, device);
     }
     if (p.is_long) {
-        return ps_cuda_long_work(&p.t, p.plan, device);
+        return ps_cuda_long_work(&p.t, p.plan, p.has_halos, device);
     }
     return p.plan.work_queue ? work_queue_bytes(1) : 0;
 }
@@ -217,7 +223,7 @@ solve_planned(const Planned &p, const ps_cuda_device *device, uint8_t *marks,
         });
     }
     if (p.is_long) {
-        return ps_cuda_long_solve(&p.t, p.plan, device, marks, exec, work);
+        return ps_cuda_long_solve(&p.t, p.plan, p.has_halos, device, marks, exec, work);
     }
     return with_form(p.t, [&](auto zero) {
         return solve_at_once<decltype(zero)>(p, marks, work, ps_cuda_stream(exec));
@@ -285,7 +291,7 @@ kernel_of(const Planned &p)
         return p.columns.blocks > 1 ? "partition columns cluster" : "partition columns";
     }
     if (p.is_long) {
-        return "partition two passes";
+        return p.has_halos ? "partition halos" : "partition two passes";
     }
     if (p.plan.shape.blocks > 1) {
         return "partition cluster";

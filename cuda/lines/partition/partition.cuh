@@ -96,8 +96,15 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
                                                  worker.turn() ^ 1);
                 }
             }
+            uint32_t given_up = 0;
+            if (AnyJob::has_halos && threadIdx.x == 0 && worker.round > 0) {
+                given_up = worker.given_up(2 * step + ticket);
+            }
             worker.eliminate(self, range);
             if (threadIdx.x == 0) {
+                if (given_up != 0) {
+                    ticket = worker.next_ticket(2 * step);
+                }
                 shared_ticket = ticket;
             }
             __syncthreads(); /* the tile is in registers */
@@ -114,7 +121,7 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
                 tile = 2 * step + shared_ticket;
             }
         }
-        const bool has_next = tile < job.tiling.tiles;
+        const bool has_next = tile < worker.tiles_count();
         const TileRange next = worker.range_of(tile, rank, group);
 
         if (has_next && !(is_ahead && is_there)) {
@@ -191,7 +198,8 @@ launch_tiles(void (*kernel)(const AnyJob), const AnyJob &job, Top top, const Pla
     if (blocks > 1) {
         launch.in_clusters(blocks);
     }
-    if (job.work_queue != nullptr && top != TOP_DEVICES) { /* whose blocks clear it */
+    /* those of devices are cleared by their blocks, those of halos before */
+    if (job.work_queue != nullptr && top != TOP_DEVICES && job.parts.left == nullptr) {
         const ps_status status = clear_work_queue(job.work_queue, 1, stream);
 
         if (status != PS_OK) {
@@ -211,6 +219,17 @@ launch_partition(const Job<Number> &job, Top top, const Plan &plan, cudaStream_t
                                                : partition_kernel_of<Number, false>(top);
 
     return launch_tiles(kernel, job, top, plan, stream);
+}
+
+template <typename Number>
+ps_status
+launch_halos(const HaloJob<Number> &job, const Plan &plan, cudaStream_t stream)
+{
+    if constexpr (may_have_halos<Number>) {
+        return launch_tiles(partition_kernel<Number, TOP_BLOCK, true, HaloJob<Number>>,
+                            job, TOP_BLOCK, plan, stream);
+    }
+    return PS_UNSUPPORTED;
 }
 
 template <typename Number, typename AnyJob>

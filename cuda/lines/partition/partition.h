@@ -57,7 +57,19 @@ enum Top { TOP_BLOCK, TOP_CLUSTER, TOP_SEGMENT, TOP_KNOWN, TOP_DEVICES };
 template <typename Number> struct Parts {
     Segment<Number> *segment;
     Note *note;
-    const Number *y; /* the last unknown of each part */
+    const Number *y;  /* the last unknown of each part */
+    uint32_t *failed; /* for each system, whether its tiles with halos are given up */
+    uint32_t *
+        left; /* the number of these systems, and their list; null: the two passes are for
+                         all systems */
+
+    /* Give a system up. */
+    __device__ __forceinline__ void fail(int64_t system) const
+    {
+        if (atomicExch(failed + system, 1u) == 0) {
+            left[1 + atomicAdd(left, 1u)] = static_cast<uint32_t>(system);
+        }
+    }
 };
 
 /* The free parameters of a plan. */
@@ -91,6 +103,16 @@ Choice ps_cuda_choose_block(const ps_tridiag *t, const ps_cuda_device *device,
 /* The plan that follows from a choice; false if it does not fit the device. */
 bool ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice choice,
                   Plan *plan);
+/* Rows of a halo, whole chunks: with random dominant matrices an unknown beyond 48 rows changes one
+ * at the seam by e^-67 of itself, give or take 6, beyond 72 rows by e^-101, give or take 8; a quarter
+ * of a unit in the last place is e^-18 and e^-38. */
+template <typename Number>
+static constexpr int32_t halo_of =
+    ((sizeof(Number) == 4 ? 48 : 72) + Tuning<Number, true>::rows - 1) /
+    Tuning<Number, true>::rows * Tuning<Number, true>::rows;
+/* The plan for the parts of long contiguous systems that are solved by tiles with halos where that
+ * is possible (long.cu); false if there is none. */
+bool ps_cuda_plan_halos(const ps_tridiag *t, const ps_cuda_device *device, Plan *parts);
 /* Load each tile while the one before it is solved, if the operands are contiguous, only one
  * block of a cluster fits a multiprocessor and its memory suffices. */
 void ps_cuda_plan_ahead(const ps_tridiag *t, const ps_cuda_device *device, Plan *plan);
@@ -101,7 +123,7 @@ ps_status ps_cuda_partition_solve(const ps_tridiag *t, const ps_cuda_device *dev
                                   uint8_t *marks, const ps_exec *exec, void *work);
 
 template <typename Number> struct Job {
-    static constexpr bool is_step = false, is_flux = false;
+    static constexpr bool is_step = false, is_flux = false, has_halos = false;
     static constexpr bool in_passes = false;
     Systems<Number> t;
     Input<Number> inputs[4]; /* those of t */
@@ -113,6 +135,24 @@ template <typename Number> struct Job {
     DeviceExchange<Number> devices;
     bool has_left, has_next; /* whether row 0 has a left and the last row a right
                                 neighbour */
+};
+
+/* Not for row sums, whose segments have no coefficient of their last unknown; complex numbers were
+ * not measured. */
+template <typename Number>
+static constexpr bool may_have_halos =
+    std::is_same_v<Number, float> || std::is_same_v<Number, double>;
+
+/* Tiles of one system that overlap by twice `halo` rows, and store the rows between their halos. The
+ * first tile of each system precedes the others. */
+template <typename Number> struct HaloJob : Job<Number> {
+    static constexpr bool has_halos = true;
+    int32_t tiles_of_system;
+    int32_t halo; /* rows, a multiple of those of a chunk */
+    double most;  /* of a dependence: with more, the system is given up */
+    /* of the unknowns at both seams of each tile on those beyond its halos */
+    double *dependence;
+    uint8_t *not_dominant; /* one for each system */
 };
 
 /* The same for groups of right-hand sides with one matrix, which are systems of the outer
@@ -169,6 +209,9 @@ job_of(const ps_tridiag &t, const Plan &plan, uint8_t *marks, void *work_queue)
 template <typename Number>
 ps_status launch_partition(const Job<Number> &job, Top top, const Plan &plan,
                            cudaStream_t stream);
+/* The same for tiles with halos. */
+template <typename Number>
+ps_status launch_halos(const HaloJob<Number> &job, const Plan &plan, cudaStream_t stream);
 /* The same for groups of right-hand sides, along the rows. */
 template <typename Number>
 ps_status launch_side_partition(const SideJob<Number> &job, const Plan &plan,

@@ -18,6 +18,8 @@ static constexpr int shared_for_statics = 5120; /* of a block, besides the tile 
 static constexpr int shared_of_system = 1024;   /* reserved by the driver per block */
 static constexpr int line = 128;  /* bytes of neighbours for efficient memory access */
 static constexpr int sector = 32; /* bytes of a memory transaction */
+static constexpr int most_warps_of_part = 8;
+static constexpr int64_t least_bytes_with_halos = 288 << 10;
 static constexpr int tile_bytes = 16384; /* of an operand, if systems are short */
 
 namespace {
@@ -377,7 +379,7 @@ cut(const ps_tridiag &t, const ps_cuda_device *device, bool by_row, int32_t syst
             }
         }
     }
-    Choice parts = {by_row, systems, 1, 8};
+    Choice parts = {by_row, systems, 1, most_warps_of_part};
     while (parts.warps > 1 && !fits(t, device, parts, 2)) {
         parts.warps--;
     }
@@ -459,6 +461,23 @@ ps_cuda_choose(const ps_tridiag *t, const ps_cuda_device *device)
         c.systems = systems_for(*t, device, c);
     }
     return c;
+}
+
+/* Real systems; those of fewer than 288 KiB an operand are faster in clusters. */
+bool
+ps_cuda_plan_halos(const ps_tridiag *t, const ps_cuda_device *device, Plan *parts)
+{
+    Choice c = {true, 1, 1, most_warps_of_part};
+
+    if (!lies_by_row(*t) || (t->dtype != PS_F32 && t->dtype != PS_F64) ||
+        (t->flags & (PS_PERIODIC | PS_ROW_SUMS)) != 0 ||
+        t->rows * sizes_of(t->dtype, true).bytes < least_bytes_with_halos) {
+        return false;
+    }
+    while (c.warps > 1 && !fits(*t, device, c, 2)) {
+        c.warps--;
+    }
+    return c.warps > 1 && ps_cuda_plan(t, device, c, parts);
 }
 
 bool

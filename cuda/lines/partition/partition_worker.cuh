@@ -73,11 +73,22 @@ struct Worker {
         return round & 1;
     }
 
+    /* The number of tiles. */
+    __device__ __forceinline__ int64_t tiles_count() const
+    {
+        return in_parts && job.parts.left != nullptr
+                   ? static_cast<int64_t>(job.parts.left[0]) * shape.blocks
+                   : job.tiling.tiles;
+    }
+
     /* The systems of tile `tile` for block `rank` of a cluster; of several groups of right-hand
      * sides that the tile has, group `of_sides`. */
     __device__ __forceinline__ TileRange range_of(int64_t tile, int32_t rank,
                                                   int32_t of_sides = 0) const
     {
+        if constexpr (AnyJob::has_halos) {
+            return range_with_halos(tile);
+        }
         if (sides > 1) {
             tile = tile * job.tiling.sharing + of_sides;
         }
@@ -95,7 +106,51 @@ struct Worker {
         range.systems = systems.count;
         range.begin = max(shape.template start_of<ROWS>(chunk), 0);
         range.rows = max(shape.template start_of<ROWS>(next), 0) - range.begin;
+        range.stored = range.begin;
+        if (in_parts && job.parts.left != nullptr && tile < tiles_count()) {
+            range.system = job.parts.left[1 + group];
+        }
         return range;
+    }
+
+    __device__ __forceinline__ TileRange range_with_halos(int64_t tile) const
+    {
+        if constexpr (AnyJob::has_halos) {
+            const int64_t other = tile - job.t.outer * job.t.inner;
+            const int32_t others = max(job.tiles_of_system - 1, 1);
+            const int64_t system = other < 0 ? tile : quotient(other, others);
+            const auto part =
+                other < 0 ? 0 : static_cast<int32_t>(1 + other - system * others);
+            const int32_t behind = job.tiles_of_system - 1 - part;
+            const int32_t end = job.t.rows - behind * (shape.rows - 2 * job.halo);
+            const int32_t begin = max(end - shape.rows, 0);
+
+            return {system, part, 1, begin, end - begin, part > 0 ? begin + job.halo : 0,
+                    0};
+        }
+        return {};
+    }
+
+    /* Row 0 of the tile, in the system; rows before row 0 of the system are rows of the
+     * identity. */
+    __device__ __forceinline__ int32_t base_of(const TileRange &range) const
+    {
+        return AnyJob::has_halos ? range.begin + range.rows - shape.rows : 0;
+    }
+
+    /* The rows whose x is stored. */
+    __device__ __forceinline__ TileRange stored_of(const TileRange &range) const
+    {
+        TileRange stored = range;
+
+        if constexpr (AnyJob::has_halos) {
+            const bool is_last = range.block == job.tiles_of_system - 1;
+
+            stored.rows =
+                range.begin + range.rows - (is_last ? 0 : job.halo) - range.stored;
+            stored.begin = range.stored;
+        }
+        return stored;
     }
 
     /* The index of a row of the system in a slot, in the arrays of a tile. */
@@ -110,6 +165,10 @@ struct Worker {
     __device__ __forceinline__ void eliminate(const ThreadPlace<ROWS> &self,
                                               const TileRange &range)
     {
+        if constexpr (AnyJob::has_halos) {
+            eliminate_with_halos(self, range);
+            return;
+        }
         const bool is_plain =
             __all_sync(all_lanes, self.start > 0 || self.lane >= shape.lanes);
         const int offset = offset_of(
@@ -178,6 +237,47 @@ struct Worker {
         levels.not_dominant = not_dominant && self.lane < shape.lanes;
     }
 
+    /* The same for a tile with halos. Rows before row 0 are rows of the identity. */
+    __device__ __forceinline__ void eliminate_with_halos(const ThreadPlace<ROWS> &self,
+                                                         const TileRange &range)
+    {
+        const int32_t start = base_of(range) + self.start;
+        const bool is_plain = __all_sync(all_lanes, start > 0);
+        const int offset = offset_of(0, start, range);
+        const Number *const lower = tiles.array(0, turn()) + offset;
+        const Number *const diag = tiles.array(1, turn()) + offset;
+        const Number *const upper = tiles.array(2, turn()) + offset;
+        const Number *const rhs = tiles.array(3, turn()) + offset;
+        const bool ends = start + ROWS == job.t.rows;
+        bool not_dominant = false;
+        const auto inner = [&](int i) {
+            Row<Number> row = {lower[i], diag[i], upper[i], rhs[i]};
+
+            if (i == ROWS - 1 && ends) {
+                row.upper = Number(0);
+            }
+            check_dominance(row, not_dominant);
+            return row;
+        };
+        const auto any = [&](int i) {
+            Row<Number> row = {Number(0), Number(1), Number(0), Number(0)};
+
+            if (start + i >= 0) {
+                row = {start + i > 0 ? lower[i] : Number(0), diag[i],
+                       i == ROWS - 1 && ends ? Number(0) : upper[i], rhs[i]};
+            }
+            check_dominance(row, not_dominant);
+            return row;
+        };
+
+        levels.bad_pivot = BadPivot();
+        if (!(is_plain ? levels.eliminate_fast(self, 0, inner)
+                       : levels.eliminate_fast(self, 0, any))) {
+            levels.eliminate_safe(self, any);
+        }
+        levels.not_dominant = not_dominant;
+    }
+
     /* The same for the rows of a step. Pads are rows of the identity, which cost less than
      * copies of the row before them; those of a periodic system must be such copies. */
     __device__ __forceinline__ void eliminate_step(const ThreadPlace<ROWS> &self,
@@ -226,7 +326,9 @@ struct Worker {
                                                const TileRange &range,
                                                const Ends<Number> &ends)
     {
-        const int offset = offset_of(self.slot, self.start, range);
+        const TileRange stored = stored_of(range);
+        const int32_t start = base_of(range) + self.start;
+        const int offset = offset_of(self.slot, start, stored);
         Number *const x = tiles.array(inputs, turn()) + offset;
         Number *others[sides];
 #pragma unroll
@@ -235,7 +337,9 @@ struct Worker {
         }
 
         levels.chunk.substitute(ends.y_left, ends.y, [&](int i, auto &value) {
-            if (self.start + i >= 0) {
+            if (AnyJob::has_halos ? static_cast<uint32_t>(start + i - stored.begin) <
+                                        static_cast<uint32_t>(stored.rows)
+                                  : start + i >= 0) {
                 if constexpr (AnyJob::is_step) {
                     x[i * tiles.row_pitch()] = step.stored(i, value, levels.chunk);
                 }
@@ -254,7 +358,7 @@ struct Worker {
         tiles.written();
 
         const bool not_dominant = is_not_dominant(self, range);
-        tiles.store(range, turn(), __syncthreads_or(not_dominant) ? skip : nullptr);
+        tiles.store(stored, turn(), __syncthreads_or(not_dominant) ? skip : nullptr);
     }
 
     /* Store x in global memory directly: the systems of a warp lie side by side and
@@ -285,6 +389,85 @@ struct Worker {
     __device__ __forceinline__ Ends<Number> close(const Segment<Number> &s, int32_t last)
     {
         return ends_of_system(s, job.t.periodic, last, levels.bad_pivot);
+    }
+
+    /* What y_left and y at the ends of this block add to y of the thread. */
+    __device__ __forceinline__ ValueOf<Number> response(const ThreadPlace<ROWS> &self,
+                                                        const Ends<Number> &block) const
+    {
+        Lanes<Number> warps = levels.warps, lanes = levels.lanes;
+
+        warps.y.g = lanes.y.g = ValueOf<Number>(0);
+        return ends_of_lane(lanes, self.group,
+                            shape.warps > 1
+                                ? ends_of_unit(warps, self.units(shape, shape.warps),
+                                               self.warp, block)
+                                : block)
+            .y;
+    }
+
+    /* How much the unknowns next to a halo depend on those beyond, for CheckHalos; and whether the
+     * system is given up. */
+    __device__ __forceinline__ void check_halos(const ThreadPlace<ROWS> &self,
+                                                const TileRange &range,
+                                                const Segment<Number> &s)
+    {
+        if constexpr (AnyJob::has_halos) {
+            const int32_t chunks = job.halo / ROWS;
+            const int64_t tile = range.system * job.tiles_of_system + range.block;
+            const Number inverse = reciprocal(s.b);
+            const auto note = [&](int side, bool is_there, const Ends<Number> &block) {
+                const double size = size_of(response(self, block));
+
+                if (is_there) {
+                    job.dependence[2 * tile + side] = size;
+                    if (!(size <= job.most)) {
+                        job.parts.fail(range.system);
+                    }
+                }
+            };
+
+            if (self.warp == 0 && range.begin > 0) {
+                note(0, self.lane == chunks - 1, {ValueOf<Number>(1), inverse * -s.a});
+            }
+            if (self.warp == shape.warps - 1 && range.begin + range.rows < job.t.rows) {
+                note(1, self.lane == shape.lanes - 1 - chunks,
+                     {ValueOf<Number>(0), inverse * -s.c});
+            }
+            if (threadIdx.x == 0 && levels.bad_pivot.row != BadPivot::none) {
+                job.parts.fail(range.system);
+            }
+            if (threadIdx.x == 0 && levels.not_dominant) {
+                job.not_dominant[range.system] = 1;
+            }
+        }
+    }
+
+    /* Called by one thread: whether the system of a tile has been given up (not 0), and, if so,
+     * the next ticket of another system, those of tile `first` and the following ones. */
+    __device__ __forceinline__ uint32_t given_up(int64_t tile) const
+    {
+        if constexpr (AnyJob::has_halos) {
+            const volatile uint32_t *const failed = job.parts.failed;
+
+            return tile < job.tiling.tiles ? failed[range_with_halos(tile).system] : 0;
+        }
+        return 0;
+    }
+    __device__ __forceinline__ uint32_t next_ticket(int64_t first) const
+    {
+        if constexpr (AnyJob::has_halos) {
+            const volatile uint32_t *const count = job.parts.left;
+            const int64_t systems = job.t.outer * job.t.inner;
+
+            while (*count < systems) {
+                const uint32_t ticket = atomicAdd(job.work_queue, 1u);
+                if (given_up(first + ticket) == 0) {
+                    return ticket;
+                }
+            }
+        }
+        return INT32_MAX;
     }
 
     /* The level of the blocks of a cluster. */
@@ -450,6 +633,10 @@ struct Worker {
     {
         const bool not_dominant = job.marks != nullptr && levels.not_dominant;
 
+        if (AnyJob::has_halos) {
+            skip[0] = 0;
+            return;
+        }
         if (self.lane != 0 || self.warp != 0 || self.slot >= range.systems) {
             return;
         }
@@ -514,7 +701,10 @@ struct Worker {
         }
         else {
             const auto whole = [&](const Segment<Number> &s) {
-                return close(s, shape.rows - 1);
+                const Ends<Number> ends = close(s, shape.rows - 1);
+
+                check_halos(self, range, s);
+                return ends;
             };
             const auto reported = [&](const Segment<Number> &s, const auto &next) {
                 const Ends<Number> ends = next(s);

@@ -47,25 +47,10 @@ struct TileRange {
     int64_t system; /* the first one */
     int32_t block;  /* index of the part of the systems */
     int32_t systems, begin, rows;
+    int32_t stored; /* the first row whose x is stored */
     int32_t group; /* of right-hand sides: the first one comes with the matrices, but of a
                       tile in passes the matrices are group -1 */
 };
-
-/* visit(i) for the elements of a range outside of its vectors, by lane `lane` of eight.
- */
-template <typename Number, typename Visit>
-__device__ __forceinline__ void
-visit_rest(const Run<Number> &run, int lane, const Visit &visit)
-{
-    if (Run<Number>::vector > 1) {
-        if (lane < run.head) {
-            visit(lane);
-        }
-        if (lane >= 4 && lane - 4 < run.tail) {
-            visit(run.last() + lane - 4);
-        }
-    }
-}
 
 /* Data about the tiles that the threads of a block share. */
 template <int ARRAYS = 8, int TURNS = 2> struct TileState {
@@ -382,7 +367,7 @@ struct Tiles {
         if (threadIdx.x == 1) { /* any thread that is not lane 0 of eight */
 #pragma unroll
             for (int p = 0; p < sides; p++) {
-                const Number *const x = at(t.x, range.system, range.begin);
+                const Number *const x = at(t.x, range.system, range.stored);
 
                 state.skew[turn][inputs_count + p] =
                     has(how.runs, 4) ? skew_of(sides > 1 ? x + p * groups->x : x) : 0;
