@@ -157,38 +157,38 @@ prepare(const SharedJob<Number> &job, const SharedThreadPlace &self,
     return requested.note;
 }
 
-/* Write zeros before every system of every stage, which pads read. Ends with a barrier
- * of the block. */
+/* Write zeros before every system of every stage, which pads read; the ends of systems may
+ * lie further before. Ends with a barrier of the block. */
 template <typename Number>
 __device__ __forceinline__ void
 clear_fronts(const SharedJob<Number> &job, char *tiles)
 {
     const ps_cuda_shared_shape &shape = job.shape;
     const int slots = shape.teams * shape.rounds, fronts = shape.stages * slots;
+    constexpr int count = SharedLimits<Number>::rows;
 
-    for (int k = threadIdx.x; k < fronts * shape.front; k += blockDim.x) {
-        const int system = k / shape.front, stage = system / slots;
+    for (int k = threadIdx.x; k < fronts * count; k += blockDim.x) {
+        const int system = k / count, stage = system / slots;
         Number *const tile = reinterpret_cast<Number *>(tiles + stage * shape.tile_bytes);
 
-        tile[(system - stage * slots) * shape.pitch + k % shape.front - shape.front] =
-            Number(0);
+        tile[(system - stage * slots) * shape.pitch + k % count - count] = Number(0);
     }
     __syncthreads();
 }
 
-template <typename Number>
+template <typename Number, bool SKEWED>
 __global__ void
 __launch_bounds__(SharedLimits<Number>::threads)
     shared_solve_kernel(const __grid_constant__ SharedJob<Number> job)
 {
-    using Copier = TileCopier<Number>;
+    using Copier = TileCopier<Number, SKEWED>;
     char *const memory = reinterpret_cast<char *>(shared_memory);
     __shared__ SharedExchange<Number> exchange;
     __shared__ SharedLevel<Number> level;
     __shared__ TileTickets work_queue;
     __shared__ Arrivals barriers[Copier::most_warps * Copier::most_stages];
     const ps_cuda_shared_shape &shape = job.shape;
-    const bool in_bulk = shape.copies == COPY_IN_BULK;
+    const bool in_bulk = SKEWED || shape.copies == COPY_IN_BULK;
     const SharedThreadPlace self(shape, SharedLimits<Number>::rows);
     const Copier copier(job, self,
                         memory + shape.exchange_bytes + shape.front * sizeof(Number),
@@ -240,13 +240,14 @@ __launch_bounds__(SharedLimits<Number>::threads)
         if (!in_bulk && shape.stages > 1) {
             load_next(before);
         }
-        publish(job, range, note, solved, in_bulk ? self.chunk : threadIdx.x,
-                in_bulk ? self.chunks : blockDim.x);
+        publish(job, range, note, solved, in_bulk ? self.thread() : threadIdx.x,
+                in_bulk ? self.threads() : blockDim.x);
         scheduler.publish();
         if (solved) {
             worker.solve(
                 reinterpret_cast<Number *>(copier.tiles + stage * shape.tile_bytes),
-                in_bulk ? range.systems : range.systems - self.first);
+                in_bulk ? range.systems : range.systems - self.first,
+                copier.skews(range));
         }
         if (in_bulk && shape.stages > 1) {
             stores_read();
@@ -276,7 +277,11 @@ template <typename Number>
 ps_status
 shared_launch(const SharedJob<Number> &job, cudaStream_t stream)
 {
-    void (*const kernel)(const SharedJob<Number>) = shared_solve_kernel<Number>;
+    void (*kernel)(const SharedJob<Number>) = shared_solve_kernel<Number, false>;
+
+    if constexpr (!number_traits<Number>::is_complex) {
+        kernel = job.skewed ? shared_solve_kernel<Number, true> : kernel;
+    }
     const cudaError_t error = allow_shared(kernel);
 
     if (job.work_queue != nullptr &&

@@ -53,7 +53,8 @@ typedef struct {
     int64_t lines, lanes; /* lines of `lanes` systems */
     int64_t tiles;        /* per line */
     int32_t slots;        /* systems per tile */
-    bool work_queue; /* teams draw their tiles from a counter; otherwise equal shares */
+    bool skewed;     /* bulk copies of systems that begin anywhere between 16 bytes */
+    bool work_queue; /* crews draw their tiles from a counter; otherwise equal shares */
     /* index of a system in info: steps along lines and lanes */
     int64_t line_info, lane_info;
     int64_t blocks;

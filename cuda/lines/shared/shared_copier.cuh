@@ -1,7 +1,10 @@
 /* shared_copier.cuh - the locations of tiles and their copies.
  *
  * Either all threads of a block copy a tile, or each warp copies the rows on which it
- * works. In the second case warps wait for each other only if they share a system.
+ * works, element by element or in bulk. In the second case warps wait for each other only
+ * if they share a system. Systems that begin anywhere lie at the same distance from a
+ * boundary of 16 bytes in shared memory as in global memory; a bulk copy moves what lies
+ * between two boundaries, and eight lanes the numbers before and after them.
  */
 #ifndef PS_CUDA_LINES_SHARED_SHARED_COPIER_CUH
 #define PS_CUDA_LINES_SHARED_SHARED_COPIER_CUH
@@ -23,9 +26,25 @@ range_of(const SharedJob<Number> &job, int64_t at)
     return {line, first, left < job.slots ? static_cast<int32_t>(left) : job.slots};
 }
 
-/* Loads and stores tiles; each thread copies its part. With bulk copies, a team has its
- * own tiles. */
-template <typename Number> struct TileCopier {
+/* Numbers between the systems of a tile and the 16-byte boundaries before them: as many in shared
+ * as in global memory. */
+template <typename Number, bool SKEWED> struct SystemSkews {
+    static constexpr int vector = 16 / sizeof(Number);
+    uint32_t first, step;
+
+    __device__ __forceinline__ int32_t of(uint32_t index) const
+    {
+        if (!SKEWED) {
+            return 0;
+        }
+        return static_cast<int32_t>((first + index * step) & (vector - 1));
+    }
+};
+
+/* Loads and stores tiles; each thread copies its part. With bulk copies, a crew has its
+ * own tiles. SKEWED: bulk copies of systems that begin anywhere. */
+template <typename Number, bool SKEWED> struct TileCopier {
+    using Skews = SystemSkews<Number, SKEWED>;
     static constexpr int most_warps = 16, most_stages = 5;
     const SharedJob<Number> &job;
     char *tiles;
@@ -64,26 +83,50 @@ template <typename Number> struct TileCopier {
     {
         char *const to = tiles + stage * job.shape.tile_bytes;
 
-        if (job.shape.copies != COPY_IN_BULK) {
+        if (!SKEWED && job.shape.copies != COPY_IN_BULK) {
             load_part<Number>(job.rhs, range, part, to);
             return;
         }
         const int32_t count = systems(range);
         Arrivals &barrier = barriers[stage * most_warps];
 
+        if constexpr (SKEWED) {
+            load_skewed(range, count, to, barrier);
+            return;
+        }
         if (part.thread == 0) {
             barrier.expect(max(count, 0) * bytes());
         }
         if (part.thread < count) {
-            copy_bulk(to + inside(), outside(job.rhs, range), bytes(), barrier);
+            copy_bulk(to + inside(part.thread), outside(job.rhs, range, part.thread),
+                      bytes(), barrier);
         }
+    }
+
+    __device__ __forceinline__ Skews skews(const SharedTileRange &range) const
+    {
+        if (!SKEWED) {
+            return {};
+        }
+        const char *const first = job.rhs.data + range.line * job.rhs.line_step +
+                                  range.first * job.rhs.lane_step;
+
+        return {static_cast<uint32_t>(skew_of(reinterpret_cast<const Number *>(first))),
+                static_cast<uint32_t>(job.rhs.lane_step /
+                                      static_cast<int64_t>(sizeof(Number)))};
     }
 
     /* Wait until the tile is loaded; called together by the threads that share a part. */
     __device__ __forceinline__ void wait(int stage, int phase, int left) const
     {
-        if (job.shape.copies == COPY_IN_BULK) {
+        if (SKEWED || job.shape.copies == COPY_IN_BULK) {
+            if (SKEWED) {
+                wait_for_group(left);
+            }
             barriers[stage * most_warps].wait(phase);
+            if (SKEWED) {
+                __syncwarp();
+            }
             return;
         }
         wait_for_group(left);
@@ -105,20 +148,84 @@ template <typename Number> struct TileCopier {
     {
         char *const from = tiles + stage * job.shape.tile_bytes;
 
-        if (job.shape.copies != COPY_IN_BULK) {
+        if (!SKEWED && job.shape.copies != COPY_IN_BULK) {
             synchronize(); /* x is complete */
             store_part<Number>(job.x, range, part, from);
             return;
         }
         bulk_fence();
         __syncwarp();
-        if (part.thread < systems(range)) {
-            store_bulk(outside(job.x, range), from + inside(), bytes());
+        if constexpr (SKEWED) {
+            each_run(range, systems(range), job.x, from,
+                     [&](const Run<Number> &run, int lane, Number *to, Number *x, int) {
+                         if (lane == 7) {
+                             run.store(to, x);
+                         }
+                         visit_rest(run, lane, [&](int i) { to[i] = x[i]; });
+                     });
+            commit_stores();
+        }
+        else if (part.thread < systems(range)) {
+            store_bulk(outside(job.x, range, part.thread), from + inside(part.thread),
+                       bytes());
             commit_stores();
         }
     }
 
   private:
+    /* visit(run, lane, in global memory, in the tile, skew of the system) for the parts of the
+     * first `count` systems, by eight lanes each. */
+    template <typename Visit>
+    __device__ __forceinline__ void each_run(const SharedTileRange &range, int32_t count,
+                                             const ps_cuda_route &route, char *tile,
+                                             const Visit &visit) const
+    {
+        const Skews skew = skews(range);
+
+        for (int32_t s = part.thread / 8; s < count; s += 4) {
+            Number *const global = reinterpret_cast<Number *>(outside(route, range, s));
+            Number *const shared =
+                reinterpret_cast<Number *>(tile + inside(s)) + skew.of(s);
+
+            visit(Run<Number>(skew_of(global), part.rows), part.thread % 8, global,
+                  shared, skew.of(s));
+        }
+    }
+
+    /* What lies between a boundary and a system are zeros, which pads read. */
+    __device__ __forceinline__ void load_skewed(const SharedTileRange &range,
+                                                int32_t count, char *to,
+                                                Arrivals &barrier) const
+    {
+        const Skews skew = skews(range);
+        uint32_t bytes = 0;
+
+        for (int32_t s = 0; s < count; s++) {
+            const int32_t at = (skew.of(s) + part.begin) & (Skews::vector - 1);
+
+            bytes += Run<Number>(at, part.rows).bytes();
+        }
+        __syncwarp(); /* what was here before has been stored */
+        bulk_fence();
+        if (part.thread == 0) {
+            barrier.expect(bytes);
+        }
+        __syncwarp();
+        each_run(range, count, job.rhs, to,
+                 [&](const Run<Number> &run, int lane, const Number *rhs, Number *x,
+                     int32_t before) {
+                     if (lane == 7) {
+                         run.load(x, rhs, barrier);
+                     }
+                     if (part.begin == 0 && lane < before) {
+                         x[-1 - lane] = Number(0);
+                     }
+                     visit_rest(run, lane, [&](int i) {
+                         copy_async<sizeof(Number)>(x + i, rhs + i);
+                     });
+                 });
+    }
+
     __device__ __forceinline__ int32_t systems(const SharedTileRange &range) const
     {
         return min(range.systems, part.systems);
@@ -129,17 +236,18 @@ template <typename Number> struct TileCopier {
         return static_cast<unsigned>(part.rows * sizeof(Number));
     }
 
-    __device__ __forceinline__ int32_t inside() const
+    __device__ __forceinline__ int32_t inside(int32_t system) const
     {
-        const int32_t at = (part.first + part.thread) * job.shape.pitch + part.begin;
+        const int32_t at = (part.first + system) * job.shape.pitch + part.begin;
         return static_cast<int32_t>(at * sizeof(Number));
     }
 
     __device__ __forceinline__ char *outside(const ps_cuda_route &route,
-                                             const SharedTileRange &range) const
+                                             const SharedTileRange &range,
+                                             int32_t system) const
     {
         return route.data + range.line * route.line_step +
-               (range.first + part.thread) * route.lane_step +
+               (range.first + system) * route.lane_step +
                part.begin * static_cast<int64_t>(sizeof(Number));
     }
 };

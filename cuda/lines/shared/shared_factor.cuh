@@ -40,7 +40,22 @@ struct SharedThreadPlace {
         step = shape.warps == 1 ? 32 / shape.width : 1;
         group = team % step;
         count = step * shape.rounds;
-        first = team / step * count;
+        first = crew() * count;
+    }
+
+    /* A crew is the teams of a warp, or a team of several warps: its index in the block, the place
+     * of this thread in it, and its size. */
+    __device__ __forceinline__ int32_t crew() const
+    {
+        return team / step;
+    }
+    __device__ __forceinline__ int32_t thread() const
+    {
+        return group * chunks + chunk;
+    }
+    __device__ __forceinline__ int32_t threads() const
+    {
+        return step * chunks;
     }
 };
 

@@ -12,6 +12,8 @@ static constexpr int sector = 32; /* bytes of a memory transaction */
 static constexpr int line = 128;
 static constexpr int most_stages = 5;
 static constexpr int usual_threads = 256;
+/* lanes of a system from which on it is copied in bulk */
+static constexpr int least_width = 8;
 /* of a team of several warps, for which a work queue saves time: 2047 tiles of 132 teams
  * took 73 us with it and 79 without */
 static constexpr int least_tiles = 8;
@@ -21,6 +23,9 @@ namespace {
 /* SharedLimits of a dtype at run time. */
 typedef struct {
     int element, rows, threads;
+    bool
+        is_real; /* of complex numbers, bulk copies of short and unaligned systems were not
+                     measured */
     int words, level_words;
 } limits;
 
@@ -32,8 +37,9 @@ limits_of_number()
 {
     using Limits = SharedLimits<Number>;
 
-    return {sizeof(Number), Limits::rows, Limits::threads, Limits::words,
-            Limits::level_words};
+    return {sizeof(Number),  Limits::rows,
+            Limits::threads, !number_traits<Number>::is_complex,
+            Limits::words,   Limits::level_words};
 }
 
 static limits
@@ -112,18 +118,38 @@ route_of(const ps_cuda_shared_batch &b, const limits &l,
     return r;
 }
 
+/* Whether systems are contiguous and each right-hand side and its x lie at the same distance from
+ * a multiple of 16 bytes. */
+static bool
+are_alike(const ps_cuda_shared_batch &b, const limits &l, const ps_cuda_route &rhs,
+          const ps_cuda_route &x)
+{
+    const auto differ = [](int64_t one, int64_t other) {
+        return (one - other) % 16 != 0;
+    };
+
+    return b.rhs.row == 1 && b.x.row == 1 && l.is_real && !rhs.across && !x.across &&
+           !differ(reinterpret_cast<intptr_t>(rhs.data),
+                   reinterpret_cast<intptr_t>(x.data)) &&
+           (b.lanes == 1 || !differ(rhs.lane_step, x.lane_step)) &&
+           (b.lines == 1 || !differ(rhs.line_step, x.line_step));
+}
+
 /* Choose the threads that copy, and the number of neighbouring threads along a line. */
 static void
 share_copies(ps_cuda_shared_shape *shape, const limits &l, const ps_cuda_device &device,
-             ps_cuda_route *rhs, ps_cuda_route *x)
+             bool skewed, ps_cuda_route *rhs, ps_cuda_route *x)
 {
     const int along = shape->rows * l.element;
     const bool across = rhs->across || x->across;
 
     shape->copies =
         !across || (shape->teams == 1 && shape->warps > 1) ? COPY_BY_WARP : COPY_BY_BLOCK;
-    if (!across && device.capability >= 90 && rhs->unit == 16 && x->unit == 16 &&
-        rhs->unit_step == 16 && x->unit_step == 16 && shape->width == 32) {
+    const bool aligned =
+        rhs->unit == 16 && x->unit == 16 && rhs->unit_step == 16 && x->unit_step == 16;
+
+    if (!across && device.capability >= 90 && (aligned || skewed) &&
+        shape->width >= (l.is_real ? least_width : 32)) {
         shape->copies = COPY_IN_BULK;
     }
     for (ps_cuda_route *r : {rhs, x}) {
@@ -280,20 +306,24 @@ ps_cuda_shared_plan_of(const ps_tridiag *t, const ps_cuda_device *device)
     all.shape = p.shape;
     all.rhs = route_of(b, l, p.shape, t->rhs.data, b.rhs);
     all.x = route_of(b, l, p.shape, t->x.data, b.x);
-    share_copies(&all.shape, l, *device, &all.rhs, &all.x);
+    all.skewed = all.rhs.unit < 16 && are_alike(b, l, all.rhs, all.x);
+    share_copies(&all.shape, l, *device, all.skewed, &all.rhs, &all.x);
     all.lines = b.lines;
     all.lanes = b.lanes;
     all.line_info = b.line_info;
     all.lane_info = b.lane_info;
     all.threads = p.threads;
-    all.shared_bytes = p.shared;
 
     const bool in_bulk = all.shape.copies == COPY_IN_BULK;
-    /* threads or teams of a block that draw tiles */
-    const int takers = in_bulk ? p.shape.teams : 1;
+
+    all.skewed = all.skewed && in_bulk;
+    all.shared_bytes = p.shared + (all.skewed ? 16 : 0); /* beyond the last system */
+    /* the block, or its crews, that draw tiles */
+    const int of_crew = p.shape.warps == 1 ? 32 / p.shape.width : 1;
+    const int takers = in_bulk ? p.shape.teams / of_crew : 1;
     const int64_t most = static_cast<int64_t>(device->processors) * p.resident;
 
-    all.slots = p.shape.rounds * (in_bulk ? 1 : p.shape.teams);
+    all.slots = p.shape.rounds * (in_bulk ? of_crew : p.shape.teams);
     all.tiles = divided_up(b.lanes, all.slots);
     const int64_t tiles = all.tiles * all.lines, blocks = divided_up(tiles, takers);
     all.blocks = blocks < most ? blocks : most;

@@ -8,6 +8,7 @@
 #ifndef PS_CUDA_LINES_SHARED_SHARED_TILE_CUH
 #define PS_CUDA_LINES_SHARED_SHARED_TILE_CUH
 
+#include "device/run_copy.cuh"
 #include "runtime/copy.cuh"
 
 namespace pysolvers::shared {

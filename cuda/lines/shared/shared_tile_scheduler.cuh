@@ -36,12 +36,12 @@ template <typename Number> struct SharedTileScheduler {
                                                    TileTickets &place, uint32_t ahead)
         : job(of), self(own), shared(place), work_queue(of.work_queue != nullptr)
     {
-        const bool by_team = of.shape.copies == COPY_IN_BULK;
+        const bool by_crew = of.shape.copies == COPY_IN_BULK;
 
-        takers = by_team ? of.shape.teams : 1;
+        takers = by_crew ? of.shape.teams / own.step : 1;
         step = gridDim.x * takers;
-        now = blockIdx.x * takers + (by_team ? own.team : 0);
-        first_ticket = (ahead + 1) * step + own.team;
+        now = blockIdx.x * takers + (by_crew ? own.crew() : 0);
+        first_ticket = (ahead + 1) * step + own.crew();
         next = now;
     }
 
@@ -90,11 +90,11 @@ template <typename Number> struct SharedTileScheduler {
 
     __device__ __forceinline__ void draw_ticket()
     {
-        if (work_queue && self.chunk == 0) {
+        if (work_queue && self.thread() == 0) {
             if (turn == 0) {
                 wait_for_last_kernel();
             }
-            ticket = atomicAdd(job.work_queue + self.team * work_queue_pitch, 1u);
+            ticket = atomicAdd(job.work_queue + self.crew() * work_queue_pitch, 1u);
         }
     }
 

@@ -3,7 +3,7 @@
 #ifndef PS_CUDA_LINES_SHARED_SHARED_WORKER_CUH
 #define PS_CUDA_LINES_SHARED_SHARED_WORKER_CUH
 
-#include "lines/shared/shared_factor.cuh"
+#include "lines/shared/shared_copier.cuh"
 
 namespace pysolvers::shared {
 
@@ -19,24 +19,28 @@ template <typename Number> struct SharedWorker {
     int parity;
 
     /* Solve the `systems` systems of the tile from the first one of this place on. */
-    __device__ __forceinline__ void solve(Number *tile, int systems)
+    template <typename Skews>
+    __device__ __forceinline__ void solve(Number *tile, int systems, const Skews &skews)
     {
         const int rounds =
             systems >= self.count ? shape.rounds : (systems + self.step - 1) / self.step;
 
         tile += (self.first + self.group) * shape.pitch;
         if (shape.warps == 1) {
-            solve_in_warps(tile, rounds);
+            solve_in_warps(tile, rounds, skews);
         }
         else {
-            solve_in_teams(tile, rounds);
+            solve_in_teams(tile, rounds, skews);
         }
     }
 
   private:
-    __device__ __forceinline__ void solve_in_warps(Number *system, int rounds) const
+    template <typename Skews>
+    __device__ __forceinline__ void solve_in_warps(Number *tile, int rounds,
+                                                   const Skews &skews) const
     {
         for (int r = 0; r < rounds; r++) {
+            Number *const system = tile + skews.of(self.group + r * self.step);
             Number y;
 
             factor.substitute(
@@ -50,14 +54,16 @@ template <typename Number> struct SharedWorker {
                     [&](const Load<Number> &s, const auto &next) {
                         return factor.over_lanes(s, shape.width, self, y, next);
                     }));
-            system += self.step * shape.pitch;
+            tile += self.step * shape.pitch;
         }
     }
 
     /* One barrier for all rounds: the lanes of all rounds are reduced before it, and their
      * ends follow after it. The buffers of the exchange alternate: a thread that
      * writes to one has passed a barrier with all threads that have read it. */
-    __device__ __forceinline__ void solve_in_teams(Number *first, int rounds)
+    template <typename Skews>
+    __device__ __forceinline__ void solve_in_teams(Number *first, int rounds,
+                                                   const Skews &skews)
     {
         const int block_warps = blockDim.x / 32;
         Load<Number> *const loads =
@@ -67,7 +73,7 @@ template <typename Number> struct SharedWorker {
 
         for (int r = 0; r < rounds; r++) {
             through_levels(
-                factor.load(system, self),
+                factor.load(system + skews.of(r), self),
                 [&](const Load<Number> &s) { factor.publish(s, self, team); },
                 [&](const Load<Number> &s, const auto &next) {
                     factor.over_lanes(s, 32, self, *keep, next);
@@ -93,7 +99,7 @@ template <typename Number> struct SharedWorker {
                     return factor.over_warps(s, level, self, next);
                 });
 
-            factor.substitute(system, self,
+            factor.substitute(system + skews.of(r), self,
                               factor.ends_of_lane(*keep, 32, self, of_warp));
             system += shape.pitch;
             keep += blockDim.x;
