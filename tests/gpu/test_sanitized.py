@@ -290,6 +290,28 @@ def test_factor_along_the_first_axis(rng, dtype, systems):
         check([*(a[:, 0] for a in matrix), rhs], x, 0)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_tiles_with_halos(rng, dtype):
+    """Of three systems one depends on distant rows and is solved by two passes."""
+    operands = oracle.dominant(rng, (3, 80_000), dtype)
+    operands[0][1], operands[1][1], operands[2][1] = -1, 2, -1
+
+    x = pysolvers.solve_tridiagonal(*operands, pivot=False, device="cuda")
+
+    check(operands, x, 1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("rows", [75, 137, 301, 777])  # parts of a warp, a warp and two
+def test_one_matrix_for_rows_that_begin_anywhere(rng, rows, dtype):
+    *matrix, _ = oracle.dominant(rng, (rows,), dtype)
+    rhs = oracle.uniform(rng, (201, rows), dtype)
+
+    x = pysolvers.solve_tridiagonal(*matrix, rhs, pivot=False, device="cuda")
+
+    check((*(a[None] for a in matrix), rhs), x, 1)
+
+
 def test_one_matrix_along_the_first_axis(rng):
     matrix = [a[:, :1] for a in batch(oracle.dominant, rng, 897, 0, np.complex128)[:3]]
     rhs = oracle.uniform(rng, (897, 1060), np.complex128)
