@@ -6,9 +6,10 @@
  * half has finished the round before, in which it received what the others posted
  * after they had read this half.
  *
- * Parts wait for each other. Each must take the systems in ascending order, with no more
- * blocks than are resident, and a block must post its systems before it waits. Then the
- * first system that a part has not posted belongs to a block that waits for nothing.
+ * Parts wait for each other. Each block must take its systems in ascending order, and post
+ * them before it waits; systems that it draws come after those that it has anyway, and all
+ * blocks must be resident. Then the first system that a part has not posted belongs to a
+ * block that waits for nothing.
  *
  * PS_PART_SEND and PS_PART_RECEIVE wait for nothing: their mailboxes hold the words of
  * one part alone, without rounds.

@@ -43,10 +43,18 @@ template <bool BY_ROW> struct Tuning<Complex<double>, BY_ROW> {
 };
 template <typename Real, bool BY_ROW>
 struct Tuning<BySums<Real>, BY_ROW> : Tuning<Real, BY_ROW> {};
+/* The same for systems that are divided over devices, where a block holds more rows with it. */
+struct LongTuning {
+    static constexpr int rows = 17, threads = 256;
+};
 template <typename Real, int COUNT>
 struct Tuning<WithSides<Real, COUNT>, true> { /* fewer threads fill the shared memory */
     static constexpr int rows = sizeof(Real) == 4 ? 17 : 9, threads = 384;
 };
+
+/* Whether there is a kernel with long chunks, along the rows. */
+template <typename Number>
+inline constexpr bool has_long_chunks = std::is_same_v<Number, double>;
 
 /* The last level of a block: its segment is a whole system; the segments of a cluster
  * are joined; the segment is stored for the coarse system; y is known from the coarse
@@ -80,6 +88,7 @@ struct Choice {
     int32_t warps;       /* per part of a system; 0: systems are not divided into parts */
     int32_t devices = 1; /* per system */
     int32_t sides = 1;   /* right-hand sides that are eliminated together */
+    bool long_chunks = false;
 };
 
 struct Plan {
@@ -88,6 +97,7 @@ struct Plan {
     int32_t threads, shared_bytes; /* of a block; dynamic shared memory */
     int32_t block_rows;            /* largest number of rows of a system in a block */
     bool work_queue;               /* blocks draw their tiles from a counter */
+    bool long_chunks;
 };
 
 /* The batch of `t` with one axis of systems if the strides allow it. */
@@ -133,6 +143,7 @@ template <typename Number> struct Job {
     uint32_t *work_queue; /* null, or the number of tiles that blocks have drawn */
     Parts<Number> parts;
     DeviceExchange<Number> devices;
+    int64_t in_turn;         /* tiles that are not drawn, if devices share the systems */
     bool has_left, has_next; /* whether row 0 has a left and the last row a right
                                 neighbour */
 };
@@ -202,7 +213,8 @@ job_of(const ps_tridiag &t, const Plan &plan, uint8_t *marks, void *work_queue)
             plan.shape, plan.tiling,
             marks,      plan.work_queue ? static_cast<uint32_t *>(work_queue) : nullptr,
             {},         {},
-            s.periodic, s.periodic};
+            0,          s.periodic,
+            s.periodic};
 }
 
 /* partition.cuh: enqueue the kernel of a job. */

@@ -32,11 +32,10 @@ struct Sizes {
 
 } // namespace
 
-template <typename Number, bool BY_ROW>
+template <typename Number, bool BY_ROW, typename Tuned = Tuning<Number, BY_ROW>>
 static Sizes
 sizes()
 {
-    using Tuned = Tuning<Number, BY_ROW>;
     return {sizeof(Number),
             Tuned::rows,
             16 / sizeof(Number),
@@ -46,7 +45,7 @@ sizes()
 }
 
 static Sizes
-sizes_of(ps_dtype dtype, bool by_row, int32_t sides = 1)
+sizes_of(ps_dtype dtype, bool by_row, int32_t sides = 1, bool long_chunks = false)
 {
     Sizes size = {};
 
@@ -58,6 +57,9 @@ sizes_of(ps_dtype dtype, bool by_row, int32_t sides = 1)
     (void)with_number(dtype, [&](auto zero) {
         using Number = decltype(zero);
         size = by_row ? sizes<Number, true>() : sizes<Number, false>();
+        if constexpr (has_long_chunks<Number>) {
+            size = long_chunks ? sizes<Number, true, LongTuning>() : size;
+        }
         return PS_OK;
     });
     return size;
@@ -69,7 +71,7 @@ sizes_of(ps_dtype dtype, bool by_row, int32_t sides = 1)
 static Shape
 shape_of(const ps_tridiag &t, const Choice &c)
 {
-    const Sizes size = sizes_of(t.dtype, c.by_row, c.sides);
+    const Sizes size = sizes_of(t.dtype, c.by_row, c.sides, c.long_chunks);
     const int64_t chunks = divided_up(t.rows, size.rows);
     const int64_t of_block = divided_up(chunks, c.blocks);
     const int64_t short_chunks = c.by_row ? 32 : 32 / size.vector;
@@ -231,7 +233,7 @@ threads_along(int64_t threads, int64_t count, int64_t across)
 bool
 ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *plan)
 {
-    const Sizes size = sizes_of(t->dtype, c.by_row, c.sides);
+    const Sizes size = sizes_of(t->dtype, c.by_row, c.sides, c.long_chunks);
     const Shape s = shape_of(*t, c);
     const int64_t warps = s.warps * divided_up(c.systems, s.groups);
     const int64_t rows =
@@ -280,7 +282,8 @@ ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *
              static_cast<int32_t>(warps * 32),
              static_cast<int32_t>(bytes),
              static_cast<int32_t>(s.warps) * s.lanes * size.rows,
-             false};
+             false,
+             c.long_chunks};
     plan->work_queue =
         c.blocks == 1 && pays_for_work_queue(how.tiles, 4 * device->processors);
     return true;
@@ -330,7 +333,7 @@ fits(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c, int cou
     Plan p;
 
     return ps_cuda_plan(&t, device, c, &p) && p.shared_bytes <= each &&
-           p.threads * count <= sizes_of(t.dtype, c.by_row).threads;
+           p.threads * count <= sizes_of(t.dtype, c.by_row, 1, c.long_chunks).threads;
 }
 
 /* Rows of a system that are on a multiprocessor at the same time. */
@@ -426,7 +429,8 @@ systems_for(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)
     if (!c.by_row) {
         return multiple_of(t, device, c, c.systems, std::min(most, each));
     }
-    const int64_t warp = shape_of(t, {true, 32, 1, 0, c.devices, c.sides}).groups;
+    const int64_t warp =
+        shape_of(t, {true, 32, 1, 0, c.devices, c.sides, c.long_chunks}).groups;
     const int64_t lines = std::lcm(warp, line / std::gcd<int64_t>(line, bytes));
 
     if (lines <= std::min(most, each)) {
@@ -495,25 +499,43 @@ ps_cuda_choose_groups(const ps_tridiag *groups, const ps_cuda_device *device,
     return true;
 }
 
-/* One block per system, of one if possible with another one on the same
- * multiprocessor. */
-Choice
-ps_cuda_choose_block(const ps_tridiag *t, const ps_cuda_device *device, int32_t devices)
+/* One block per system, of one if possible with another one on the same multiprocessor. */
+static Choice
+one_block(const ps_tridiag &t, const ps_cuda_device *device, int32_t devices,
+          bool long_chunks)
 {
-    const bool by_row = lies_by_row(*t);
-    const int most = by_row ? 1 : line / sizes_of(t->dtype, by_row).bytes;
+    const bool by_row = lies_by_row(t);
+    const int most = by_row ? 1 : line / sizes_of(t.dtype, by_row).bytes;
 
     for (int count = 2; count >= 1; count--) {
         for (int32_t systems = most; systems >= 1; systems /= 2) {
-            Choice c = {by_row, systems, 1, 0, devices};
+            Choice c = {by_row, systems, 1, 0, devices, 1, long_chunks};
 
-            if (fits(*t, device, c, count)) {
-                c.systems = systems_for(*t, device, c);
+            if (fits(t, device, c, count)) {
+                c.systems = systems_for(t, device, c);
                 return c;
             }
         }
     }
-    return {by_row, 1, 1, 0, devices};
+    return {by_row, 1, 1, 0, devices, 1, long_chunks};
+}
+
+/* Long chunks, of which fewer threads fit a multiprocessor, where it then holds clearly more
+ * rows: eight systems of 512 rows, which a warp has each, in place of six. */
+Choice
+ps_cuda_choose_block(const ps_tridiag *t, const ps_cuda_device *device, int32_t devices)
+{
+    const Choice usual = one_block(*t, device, devices, false);
+    const auto rows = [&](const Choice &c) {
+        return c.systems * rows_at_once(*t, device, c);
+    };
+
+    if (!usual.by_row || t->dtype != PS_F64) {
+        return usual;
+    }
+    const Choice with_long = one_block(*t, device, devices, true);
+
+    return 8 * rows(with_long) > 9 * rows(usual) ? with_long : usual;
 }
 
 } // namespace pysolvers::partition

@@ -189,7 +189,7 @@ def test_parts_of_every_kind(rng, dtype, count, axis, periodic):
 
 @pytest.mark.parametrize("shape", [(140000, 300), (300, 70000), (600000, 20)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_blocks_that_draw_tiles(rng, dtype, shape):
+def test_blocks_with_many_tiles(rng, dtype, shape):
     """A part that gets its own messages back solves periodic systems of its rows alone."""
     axis = int(np.argmin(shape))
     rows = shape[axis]
@@ -213,6 +213,23 @@ def test_blocks_that_draw_tiles(rng, dtype, shape):
     first = cupy.take(x, cupy.arange(97), axis=1 - axis)
     assert (x == cupy.take(first, cupy.arange(parts.systems) % 97, axis=1 - axis)).all()
     check(one, first.get(), axis, periodic=True)
+
+
+@pytest.mark.parametrize("rows", [16, 17, 18, 35, 511, 544, 545])
+def test_systems_that_a_warp_holds(rng, rows):
+    """One of them has pivots whose reciprocals need scaling, another one is not dominant."""
+    shape = (70, 2 * rows)
+    operands = batch(rng, shape, "float64", 1)
+    for a in operands:
+        a[3] *= 2.0**-1010
+    operands[1][5, rows // 2] *= 1e-3
+    parts = Parts(shape, "float64", 2, 1)
+
+    x, info = parts.solve(parts.scatter(*operands))
+    again, _ = parts.solve_in_steps(parts.scatter(*operands), "float64")
+
+    assert not info.any() and (again == x).all()
+    check([np.delete(a, 5, 0) for a in operands], np.delete(x, 5, 0), 1)
 
 
 @pytest.mark.parametrize("rows", [511, 2050, 3001])
