@@ -634,7 +634,9 @@ struct Worker {
         const bool not_dominant = job.marks != nullptr && levels.not_dominant;
 
         if (AnyJob::has_halos) {
-            skip[0] = 0;
+            if (threadIdx.x == 0) {
+                skip[0] = 0;
+            }
             return;
         }
         if (self.lane != 0 || self.warp != 0 || self.slot >= range.systems) {
