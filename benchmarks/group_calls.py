@@ -15,6 +15,7 @@ Needs PyTorch, and the extra 'mpi' for more than one rank. Rank r uses device r.
 import argparse
 from collections.abc import Callable
 from functools import partial
+from statistics import median
 from typing import Any
 
 from pysolvers import solve_tridiagonal
@@ -57,19 +58,27 @@ def measure() -> list[Record]:
     group, split = Group(), Slab(-1)
     cuda.set_device(group.rank % cuda.device_count())
 
-    def times(call: Call, count: int) -> dict[str, float]:
-        """Return seconds of the host part and of all, of a call."""
-        found = []
-        for _ in range(GROUPS):
-            cuda.synchronize()
-            group.objects("benchmark", None)
-            own = host(call, count)
-            rest = host(cuda.synchronize, 1) / count
-            pairs = group.objects("benchmark", (own, own + rest))
-            found.append([max(values) for values in zip(*pairs, strict=True)])
-        middle = len(found) // 2
-        one, whole = (sorted(values)[middle] for values in zip(*found, strict=True))
-        return {"host": one, "seconds": whole}
+    def sample(call: Call, count: int) -> list[float]:
+        """Return seconds of the host part and of all, of one of some calls."""
+        cuda.synchronize()
+        group.objects("benchmark", None)
+        own = host(call, count)
+        rest = host(cuda.synchronize, 1) / count
+        pairs = group.objects("benchmark", (own, own + rest))
+        return [max(values) for values in zip(*pairs, strict=True)]
+
+    def times(calls: dict[str, tuple[Call, int]]) -> Record:
+        """Return the medians of each kind of calls, of samples in turn.
+
+        One kind after the other, that which came about a second after the first large call took
+        up to a quarter longer (`default` in three runs, `info` in two).
+        """
+        samples = [{name: sample(*each) for name, each in calls.items()} for _ in range(GROUPS)]
+        found: Record = {}
+        for name in calls:
+            both = zip(*(one[name] for one in samples), strict=True)
+            found[name] = dict(zip(("host", "seconds"), map(median, both), strict=True))
+        return found
 
     def graph_of(call: Call) -> Callable[[], None]:
         """Return what launches a graph of calls."""
@@ -93,17 +102,19 @@ def measure() -> list[Record]:
         arrays[1] += 3
         out = torch.empty_like(arrays[3])
         many = 200 if lines < SMALL else 20
-        found: Record = {"dtype": dtype, "lines": lines, "rows": rows, "ranks": group.size}
+        size = {"dtype": dtype, "lines": lines, "rows": rows, "ranks": group.size}
+        calls: dict[str, tuple[Call, int]] = {}
         for name, options in KINDS.items():
             more = {} if name == "new" else {"out": out}
             call = partial(solve_tridiagonal, *arrays, group=group, split=split, **more, **options)
             for _ in range(5):
                 call()
-            found[name] = times(call, 20 if name == "info" else many)
+            calls[name] = call, 20 if name == "info" else many
         same = partial(solve_tridiagonal, *arrays, out=out, group=group, split=split, **FAST)
-        per_graph = times(graph_of(same), max(many // IN_GRAPH, 2))
-        found["graph"] = {name: time / IN_GRAPH for name, time in per_graph.items()}
-        cases.append(found)
+        calls["graph"] = graph_of(same), max(many // IN_GRAPH, 2)
+        found = times(calls)
+        found["graph"] = {name: time / IN_GRAPH for name, time in found["graph"].items()}
+        cases.append(size | found)
     return cases
 
 
