@@ -179,7 +179,7 @@ def test_neighbours_do_not_leak(solve, rng, junk, axis, method):
 INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
 
 DIGESTS = """
-import hashlib, json, numpy as np, oracle, pysolvers
+import hashlib, itertools, json, numpy as np, oracle, pysolvers
 
 digests = {}
 for dtype in oracle.DTYPES:
@@ -235,6 +235,34 @@ for dtype in ("f4", "f8"):
         solver = pysolvers.FastPoisson(shape, tuple(places[::-1]), boundary=0.0, dtype=dtype)
         found = solver.solve(np.random.default_rng(1).random(shape).astype(dtype))
         digests[f"poisson {dtype} {shape}"] = hashlib.sha256(found.tobytes()).hexdigest()
+for dtype in ("f4", "f8", "c8", "c16"):
+    for axis, batch, rows in itertools.product(
+        (0, 1), (1, 2, 3, 5, 9, 17, 40), (1, 9, 100, (1 << 15) + 5)
+    ):
+        if batch > 9 and rows > 100:
+            continue
+        shape = (rows, batch) if axis == 0 else (batch, rows)
+        rng = np.random.default_rng(rows + batch)
+        half = np.dtype(dtype).type(0.45)
+        a, c, b = (oracle.uniform(rng, shape, np.dtype(dtype)) * half for _ in range(3))
+        for second in (None, c):
+            x = pysolvers.linear_recurrence(a, b, second=second, axis=axis)
+            case = f"recurrence {dtype} {axis} {batch} {rows} {second is None}"
+            digests[case] = hashlib.sha256(x.tobytes()).hexdigest()
+for axis, pivot, (batch, rows) in itertools.product(
+    (0, 1), (False, True), ((700, 2100), (2500, 500), (130, 9001))
+):
+    shape = (rows, batch) if axis == 0 else (batch, rows)
+    system = [a.astype("f4") for a in oracle.dominant(np.random.default_rng(rows), shape)]
+    if axis == 0:
+        system[1] = system[1] + 5
+    x = pysolvers.solve_tridiagonal(*system, axis=axis, pivot=pivot)
+    digests[f"far lines {axis} {pivot} {rows}"] = hashlib.sha256(x.tobytes()).hexdigest()
+    factor = pysolvers.factor_tridiagonal(*system[:3], axis=axis, pivot=pivot)
+    for trans in "NT":
+        x = factor.solve(system[3], trans=trans)
+        case = f"factor of far lines {axis} {pivot} {rows} {trans}"
+        digests[case] = hashlib.sha256(x.tobytes()).hexdigest()
 print(json.dumps({"kernel": info.kernel, "digests": digests}))
 """
 
