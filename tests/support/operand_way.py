@@ -46,7 +46,9 @@ class _Follower:
 
     @staticmethod
     def _sum(array):
-        return float(np.abs(array).sum())
+        """Return the sum of magnitudes; an array that is not written yet can hold any bits."""
+        with np.errstate(all="ignore"):
+            return float(np.abs(array).sum())
 
     def _holds(self, value, depth=2):
         """Whether a value is the operand, or contains it."""
