@@ -276,7 +276,7 @@ def factor_pentadiagonal(
     )
 
 
-class PentadiagonalFactor(systems.Uncopied):
+class PentadiagonalFactor(rings.RingFactor):
     """Factors of a batch of pentadiagonal matrices; see `factor_pentadiagonal`.
 
     Attributes
@@ -338,16 +338,7 @@ class PentadiagonalFactor(systems.Uncopied):
             if not matrices.definite:
                 where = found.target, matrices.operation, _ring_of(found)
                 self._folded = rings.fold(*where, _lost(self._border), singular, threads)
-        if self._folded is not None:
-            self.pivoted = True
-            self.nbytes += self._folded.made.store.nbytes
-        self._fills = policy == "nan" and len(self._singular.rows) > 0
-        if policy != "ignore":
-            systems.react(self._singular, matrices, None, policy, 3, target)
-
-    @property
-    def _singular(self) -> Singular:
-        return self._made.singular if self._folded is None else self._folded.singular
+        self._finish(policy, matrices, target)
 
     def __repr__(self) -> str:
         kind = "periodic, " if self.periodic else ""

@@ -304,7 +304,7 @@ def factor_block_tridiagonal(
     )
 
 
-class BlockTridiagonalFactor(systems.Uncopied):
+class BlockTridiagonalFactor(rings.RingFactor):
     """Factors of a batch of block tridiagonal matrices; see `factor_block_tridiagonal`.
 
     Attributes
@@ -371,16 +371,7 @@ class BlockTridiagonalFactor(systems.Uncopied):
                 where = target, matrices.operation, _ring_of(found)
                 is_lost = _lost(found, self._border)
                 self._folded = rings.fold(*where, is_lost, singular, threads)
-        if self._folded is not None:
-            self.pivoted = True
-            self.nbytes += self._folded.made.store.nbytes
-        self._fills = policy == "nan" and len(self._singular.rows) > 0
-        if policy != "ignore":
-            systems.react(self._singular, matrices, None, policy, 3, target)
-
-    @property
-    def _singular(self) -> Singular:
-        return self._made.singular if self._folded is None else self._folded.singular
+        self._finish(policy, matrices, target)
 
     def __repr__(self) -> str:
         return (

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._options import OnSingular
 from .._runtime.arrays import real_of
 from .._runtime.singular import Singular
 from .._runtime.targets import Target
@@ -206,3 +207,25 @@ def repair(
     kept = np.array(known, bool)
     rest = Singular(singular.systems[kept], singular.rows[kept])
     return systems.with_last_row(rest, still, bands[0].shape[-3] - len(bands) // 2)
+
+
+class RingFactor(systems.Uncopied):
+    """Factors of open or periodic matrices, by those of a folded matrix where there are some."""
+
+    _made: Factors
+    _folded: Folded | None
+    pivoted: bool
+    nbytes: int
+
+    @property
+    def _singular(self) -> Singular:
+        return self._made.singular if self._folded is None else self._folded.singular
+
+    def _finish(self, policy: OnSingular, matrices: Matrices, target: Target) -> None:
+        """Do what `on_singular` says; the last call of a constructor."""
+        if self._folded is not None:
+            self.pivoted = True
+            self.nbytes += self._folded.made.store.nbytes
+        self._fills = policy == "nan" and len(self._singular.rows) > 0
+        if policy != "ignore":
+            systems.react(self._singular, matrices, None, policy, 4, target)
