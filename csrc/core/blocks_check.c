@@ -38,8 +38,7 @@ is_step(int32_t step, int64_t asked, int64_t made)
 ps_status
 ps_blocks_check(const ps_blocks *b)
 {
-    if (b == NULL || (unsigned)b->task >= PS_BLOCKS_TASKS ||
-        (b->dtype != PS_F32 && b->dtype != PS_F64) ||
+    if (b == NULL || (unsigned)b->task >= PS_BLOCKS_TASKS || !ps_is_real(b->dtype) ||
         (unsigned)b->pivot >= PS_PIVOT_COUNT ||
         (b->definite && b->pivot == PS_PIVOT_AUTO) ||
         (unsigned)b->trans >= PS_TRANS_COUNT || b->side < 0 || b->side == 1 ||

@@ -53,6 +53,12 @@ ps_dtype_size(ps_dtype dtype)
     return sizes[dtype];
 }
 
+int
+ps_is_real(ps_dtype dtype)
+{
+    return dtype == PS_F32 || dtype == PS_F64;
+}
+
 ps_pivot
 ps_options_pivot(const ps_options *options)
 {
@@ -302,9 +308,8 @@ request_is_legal(const ps_tridiag *t, const ps_options *options)
     return (unsigned)options->method < PS_METHOD_COUNT &&
            (unsigned)options->pivot < PS_PIVOT_COUNT && options->variant >= 0 &&
            sizes_are_legal(t->dtype, (extents){t->rows, t->outer, t->inner}) &&
-           (!has_sums ||
-            (options->method == PS_AUTO && options->pivot == PS_PIVOT_NEVER &&
-             (t->dtype == PS_F32 || t->dtype == PS_F64))) &&
+           (!has_sums || (options->method == PS_AUTO &&
+                          options->pivot == PS_PIVOT_NEVER && ps_is_real(t->dtype))) &&
            flags_are_legal(t->flags & ~(uint32_t)PS_ROW_SUMS);
 }
 
@@ -445,7 +450,7 @@ ps_status
 ps_product_check(const ps_product *p)
 {
     if (p == NULL || !sizes_are_legal(p->dtype, (extents){p->rows, p->outer, p->inner}) ||
-        ((p->flags & PS_ROW_SUMS) && p->dtype != PS_F32 && p->dtype != PS_F64) ||
+        ((p->flags & PS_ROW_SUMS) && !ps_is_real(p->dtype)) ||
         !flags_are_legal(p->flags & ~(uint32_t)PS_ROW_SUMS)) {
         return PS_BAD_ARGUMENT;
     }
@@ -497,7 +502,7 @@ step_is_legal(const ps_step *s, ps_pivot pivot)
     const ps_options options = {.method = PS_AUTO, .pivot = pivot};
     const bool is_flux = s->kind == PS_STEP_FLUX;
     const bool has_least = s->least.data != NULL;
-    const bool is_real = s->t.dtype == PS_F32 || s->t.dtype == PS_F64;
+    const bool is_real = ps_is_real(s->t.dtype);
 
     if ((unsigned)s->kind >= PS_STEP_COUNT || !request_is_legal(&s->t, &options)) {
         return false;

@@ -8,7 +8,7 @@ enum { PITCH_UNIT = 16 };
 int
 ps_colours_legal(ps_dtype dtype, int64_t nx, int64_t ny, int64_t pitch)
 {
-    if ((dtype != PS_F32 && dtype != PS_F64) || nx < 1 || ny < 1 || nx > INT32_MAX - 3 ||
+    if (!ps_is_real(dtype) || nx < 1 || ny < 1 || nx > INT32_MAX - 3 ||
         ny > INT32_MAX - 3) {
         return 0;
     }

@@ -20,7 +20,7 @@ is_within(ps_node_range range, int64_t nodes, int64_t margin)
 ps_status
 ps_cylinder_check(const ps_cylinder *c)
 {
-    if (c == NULL || (c->dtype != PS_F32 && c->dtype != PS_F64)) {
+    if (c == NULL || !ps_is_real(c->dtype)) {
         return PS_BAD_ARGUMENT;
     }
     if (c->ny < 17 || (c->ny - 1) % 16 != 0 || c->nx < 8 || c->ny > INT32_MAX / c->nx) {

@@ -88,7 +88,7 @@ check_levels(const ps_diffusion *d)
 ps_status
 ps_diffusion_check(const ps_diffusion *d, int32_t solves)
 {
-    if (d == NULL || (d->dtype != PS_F32 && d->dtype != PS_F64) || d->x == NULL ||
+    if (d == NULL || !ps_is_real(d->dtype) || d->x == NULL ||
         (d->axes != 2 && d->axes != PS_DIFFUSION_AXES) ||
         d->periodic[2] * (3 - d->axes) != 0 || !check_level(d, &d->system)) {
         return PS_BAD_ARGUMENT;

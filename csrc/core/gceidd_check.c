@@ -16,8 +16,7 @@ positive(double value)
 static int
 options_are_legal(const ps_gceidd *g)
 {
-    return (g->dtype == PS_F32 || g->dtype == PS_F64) &&
-           (unsigned)g->scheme < PS_GCEIDD_SCHEME_COUNT &&
+    return ps_is_real(g->dtype) && (unsigned)g->scheme < PS_GCEIDD_SCHEME_COUNT &&
            (unsigned)g->upwind < PS_GCEIDD_UPWIND_COUNT &&
            (unsigned)g->predictor < PS_GCEIDD_PREDICTOR_COUNT &&
            (unsigned)g->foot < PS_GCEIDD_FOOT_COUNT &&

@@ -66,8 +66,7 @@ check_paper(const ps_heat *h)
 static int
 check_choices(const ps_heat *h)
 {
-    if ((h->dtype != PS_F32 && h->dtype != PS_F64) ||
-        (unsigned)h->scheme >= PS_HEAT_SCHEME_COUNT ||
+    if (!ps_is_real(h->dtype) || (unsigned)h->scheme >= PS_HEAT_SCHEME_COUNT ||
         (unsigned)h->kernels >= PS_HEAT_KERNELS_COUNT ||
         (unsigned)h->memory >= PS_HEAT_MEMORY_COUNT) {
         return 0;

@@ -4,7 +4,7 @@
 ps_status
 ps_modes_check(const ps_modes *p)
 {
-    if (p == NULL || (p->dtype != PS_F32 && p->dtype != PS_F64) || p->even == NULL ||
+    if (p == NULL || !ps_is_real(p->dtype) || p->even == NULL ||
         p->size[PS_MODES_ROW] < 1 || p->size[PS_MODES_ROW] > PS_MODES_MOST) {
         return PS_BAD_ARGUMENT;
     }

@@ -4,8 +4,8 @@
 ps_status
 ps_rates_check(const ps_rates *r)
 {
-    if (r == NULL || (r->dtype != PS_F32 && r->dtype != PS_F64) || r->space < 1 ||
-        r->space > PS_RATES_SPACE || r->u == NULL) {
+    if (r == NULL || !ps_is_real(r->dtype) || r->space < 1 || r->space > PS_RATES_SPACE ||
+        r->u == NULL) {
         return PS_BAD_ARGUMENT;
     }
     for (int k = 0; k < PS_RATES_AXES; k++) {

@@ -4,8 +4,8 @@
 static int
 is_batch(ps_dtype dtype, int64_t knots, int64_t outer, int64_t inner)
 {
-    return (dtype == PS_F32 || dtype == PS_F64) && knots >= 2 && knots < INT32_MAX &&
-           outer >= 0 && inner >= 0;
+    return ps_is_real(dtype) && knots >= 2 && knots < INT32_MAX && outer >= 0 &&
+           inner >= 0;
 }
 
 ps_status

@@ -43,10 +43,9 @@ ps_transform_shape_of(ps_transform_kind kind, int64_t size)
 ps_status
 ps_transform_check(const ps_transform *t)
 {
-    if (t == NULL || (t->dtype != PS_F32 && t->dtype != PS_F64) ||
-        (unsigned)t->kind >= PS_TRANSFORM_COUNT || t->outer < 0 || t->inner < 0 ||
-        t->size < (t->kind == PS_DCT1 ? 2 : 1) || t->size > INT32_MAX / 8 ||
-        !isfinite(t->scale)) {
+    if (t == NULL || !ps_is_real(t->dtype) || (unsigned)t->kind >= PS_TRANSFORM_COUNT ||
+        t->outer < 0 || t->inner < 0 || t->size < (t->kind == PS_DCT1 ? 2 : 1) ||
+        t->size > INT32_MAX / 8 || !isfinite(t->scale)) {
         return PS_BAD_ARGUMENT;
     }
     if (t->outer == 0 || t->inner == 0) {
@@ -58,9 +57,9 @@ ps_transform_check(const ps_transform *t)
 static int
 has_shape(ps_dtype dtype, int64_t planes, int64_t rows, int64_t length, int64_t pitch)
 {
-    return (dtype == PS_F32 || dtype == PS_F64) && planes >= 1 && rows >= 1 &&
-           length >= 1 && planes <= INT32_MAX / 8 && rows <= INT32_MAX / 8 &&
-           length <= INT32_MAX / 4 && pitch >= 2 * (length / 2 + 1) && pitch % 2 == 0;
+    return ps_is_real(dtype) && planes >= 1 && rows >= 1 && length >= 1 &&
+           planes <= INT32_MAX / 8 && rows <= INT32_MAX / 8 && length <= INT32_MAX / 4 &&
+           pitch >= 2 * (length / 2 + 1) && pitch % 2 == 0;
 }
 
 /* Whether there is an order of `size` values for the kind. */
@@ -183,7 +182,7 @@ ps_wave_lines_check(const ps_wave_lines *l)
 ps_status
 ps_centre_check(const ps_centre *c)
 {
-    if (c == NULL || (c->dtype != PS_F32 && c->dtype != PS_F64) || c->size < 0) {
+    if (c == NULL || !ps_is_real(c->dtype) || c->size < 0) {
         return PS_BAD_ARGUMENT;
     }
     return c->size > 0 && (c->data == NULL || c->weights == NULL) ? PS_BAD_ARGUMENT

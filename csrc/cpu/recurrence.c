@@ -306,7 +306,7 @@ run_chunks(const ps_recurrence *r, const ps_output *units, const ps_exec *exec,
     if (units != NULL) {
         to = *units;
     }
-    const int is_real = r->dtype == PS_F32 || r->dtype == PS_F64;
+    const int is_real = ps_is_real(r->dtype);
 
     if (own.x.stride.inner != 1 || own.inner < (is_real ? 2 : kernels_of(r)->lanes)) {
         exchange_axes(&own);

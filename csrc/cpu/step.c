@@ -31,7 +31,7 @@ kernels_of(const ps_tridiag *t)
 static const ps_type_kernels *
 row_kernels_of(const ps_tridiag *t)
 {
-    const int is_real = t->dtype == PS_F32 || t->dtype == PS_F64;
+    const int is_real = ps_is_real(t->dtype);
     const ps_type_kernels *const kernels = kernels_of(t);
     const ps_type_kernels *const widest = ps_isa_get()->type[t->dtype];
 

@@ -501,6 +501,9 @@ const char *ps_status_text(ps_status status);
 /* Bytes of an element; `dtype` is legal. */
 int64_t ps_dtype_size(ps_dtype dtype);
 
+/* Whether `dtype` is float32 or float64. */
+int ps_is_real(ps_dtype dtype);
+
 /* The pivoting of a solve: options->pivot for PS_AUTO, otherwise fixed by the method. */
 ps_pivot ps_options_pivot(const ps_options *options);
 

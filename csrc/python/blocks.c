@@ -185,8 +185,7 @@ static int
 is_legal(const ps_blocks *b)
 {
     if ((unsigned)b->task < PS_BLOCKS_TASKS && b->side >= 0 && b->side <= PS_MOST_SIDE &&
-        (b->dtype == PS_F32 || b->dtype == PS_F64) && b->rows >= 1 && b->outer >= 0 &&
-        b->inner >= 0) {
+        ps_is_real(b->dtype) && b->rows >= 1 && b->outer >= 0 && b->inner >= 0) {
         return 1;
     }
     PyErr_SetString(PyExc_ValueError, "blocks: a code or a size is out of range");
@@ -297,8 +296,7 @@ read_bands(ps_blocks *b, plain *p, PyObject *const *args, double numbers[BANDS][
 {
     const PyArrayObject *const rhs = plain_sides(p, args[RHS], args[AXIS]);
 
-    if (rhs == NULL || !operand_dtype(p->type, &b->dtype) ||
-        (b->dtype != PS_F32 && b->dtype != PS_F64) ||
+    if (rhs == NULL || !operand_dtype(p->type, &b->dtype) || !ps_is_real(b->dtype) ||
         !plain_stride(p, rhs, &b->rhs.stride) || p->rows > INT32_MAX / PS_MOST_SIDE - 1) {
         return 0;
     }
@@ -567,8 +565,7 @@ read_columns(ps_blocks *b, plain *p, PyObject *object, PyObject *axis)
     const int axes = rhs == NULL ? 0 : PyArray_NDIM(rhs);
 
     if (axes < 3 || !PyArray_IS_C_CONTIGUOUS(rhs) || PyArray_SIZE(rhs) == 0 ||
-        !operand_dtype(PyArray_TYPE(rhs), &b->dtype) ||
-        (b->dtype != PS_F32 && b->dtype != PS_F64)) {
+        !operand_dtype(PyArray_TYPE(rhs), &b->dtype) || !ps_is_real(b->dtype)) {
         return NULL;
     }
     const int64_t rows = PyArray_DIM(rhs, axes - 3), side = PyArray_DIM(rhs, axes - 2),

@@ -21,7 +21,7 @@ borrow_field(PyObject *object, const char *name, ps_cylinder *c, void **data)
 
     if (!known && (!PyArray_Check(object) ||
                    !operand_dtype(PyArray_TYPE((PyArrayObject *)object), &c->dtype) ||
-                   (c->dtype != PS_F32 && c->dtype != PS_F64))) {
+                   !ps_is_real(c->dtype))) {
         PyErr_Format(PyExc_TypeError, "%s: need an array of float32 or float64", name);
         return -1;
     }

@@ -312,9 +312,9 @@ heat_cut(PyObject *Py_UNUSED(module), PyObject *args)
     type = PyArray_Check(t) ? PyArray_TYPE((PyArrayObject *)t) : NPY_DOUBLE;
     PyArrayObject *const field = operand_block(t, "t", type, 1);
 
-    if (field == NULL || !operand_dtype(type, &c.dtype) ||
-        (c.dtype != PS_F32 && c.dtype != PS_F64) || PyArray_NDIM(field) < 1 ||
-        PyArray_SIZE(field) == 0 || c.rank < 0 || c.rank >= c.ranks) {
+    if (field == NULL || !operand_dtype(type, &c.dtype) || !ps_is_real(c.dtype) ||
+        PyArray_NDIM(field) < 1 || PyArray_SIZE(field) == 0 || c.rank < 0 ||
+        c.rank >= c.ranks) {
         if (!PyErr_Occurred()) {
             PyErr_SetString(PyExc_ValueError, "heat_cut: need a real field, and a rank");
         }

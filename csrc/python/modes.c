@@ -65,7 +65,7 @@ read_all(ps_modes *p, PyObject *even, PyObject *odd, PyObject *source, PyObject 
     if (to == NULL) {
         return -1;
     }
-    if (!operand_dtype(type, &p->dtype) || (p->dtype != PS_F32 && p->dtype != PS_F64)) {
+    if (!operand_dtype(type, &p->dtype) || !ps_is_real(p->dtype)) {
         PyErr_SetString(PyExc_TypeError, "source: need float32 or float64");
         return -1;
     }

@@ -158,9 +158,8 @@ goes_alone(const ps_job *job, int lanes)
                                                     : PS_PAIR_ROWS;
 
     return contiguous && !job->strided && (t->flags & ~(uint32_t)PS_PERIODIC) == 0 &&
-           (far || !ring) && t->rows > pair &&
-           (t->dtype == PS_F32 || t->dtype == PS_F64) && bytes <= PS_LANE_BYTES &&
-           job->pivot != PS_PIVOT_ALWAYS;
+           (far || !ring) && t->rows > pair && ps_is_real(t->dtype) &&
+           bytes <= PS_LANE_BYTES && job->pivot != PS_PIVOT_ALWAYS;
 }
 
 void
@@ -268,8 +267,8 @@ ps_sides_of(const ps_tridiag *t, const ps_type_kernels *kernels, ps_tridiag *fir
         along_outer = along_outer && matrix[w]->stride.outer == 0;
         along_inner = along_inner && matrix[w]->stride.inner == 0;
     }
-    if (t->flags & (PS_PERIODIC | PS_ROW_SUMS) ||
-        (t->dtype != PS_F32 && t->dtype != PS_F64) || kernels->pair < 2) {
+    if (t->flags & (PS_PERIODIC | PS_ROW_SUMS) || !ps_is_real(t->dtype) ||
+        kernels->pair < 2) {
         along_outer = along_inner = 0;
     }
     *first = *t;
