@@ -23,7 +23,7 @@ from pysolvers.cases.tables import Column, Table
 from pysolvers.distributed import Group, Slab
 
 from .options import add_options
-from .ranks import printed_by, values_of_ranks
+from .ranks import cases_of_jobs, guarded, values_of_ranks, without_failures
 from .record import Measurement, Record, finish
 from .timing import Call, host
 
@@ -93,8 +93,8 @@ def measure() -> list[Record]:
         replay: Callable[[], None] = graph.replay
         return replay
 
-    cases: list[Record] = []
-    for dtype, lines, rows in CASES:
+    def case(dtype: str, lines: int, rows: int) -> Record:
+        """Return the times of one size."""
         generator = torch.Generator("cuda").manual_seed(group.rank)
         shape = lines, rows // group.size
         empty = partial(torch.empty, shape, dtype=getattr(torch, dtype), device="cuda")
@@ -114,8 +114,9 @@ def measure() -> list[Record]:
         calls["graph"] = graph_of(same), max(many // IN_GRAPH, 2)
         found = times(calls)
         found["graph"] = {name: time / IN_GRAPH for name, time in found["graph"].items()}
-        cases.append(size | found)
-    return cases
+        return size | found
+
+    return [guarded(f"ranks {group.size}, {size}", partial(case, *size)) for size in CASES]
 
 
 def tables(record: Record) -> list[Table]:
@@ -149,8 +150,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def jobs(args: argparse.Namespace) -> list[Record]:
     """Return the cases of jobs of all numbers of ranks above one on this host."""
-    several = [ranks for ranks in args.ranks if ranks > 1]
-    return [case for ranks in several for case in printed_by("group_calls", ranks, [])]
+    return cases_of_jobs("group_calls", ((ranks, []) for ranks in args.ranks if ranks > 1))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -158,7 +158,9 @@ def run(args: argparse.Namespace) -> int:
     found = values_of_ranks(args, measure, lambda: jobs(args))
     if found is None:
         return 0
+    found, failed = without_failures(found)
     measurement = Measurement("group_calls", ("torch", "mpi4py", "mpich"), gpu=True)
     record = measurement.record(found, {"groups": GROUPS})
-    finish(args, record, tables(record), count=max(case["ranks"] for case in found))
-    return 0
+    count = max(case["ranks"] for case in found)
+    finish(args, record, tables(record), failed=failed, count=count)
+    return bool(failed)

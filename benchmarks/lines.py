@@ -22,7 +22,7 @@ from typing import Any
 from pysolvers.cases.tables import Column, Table
 
 from .options import add_options
-from .ranks import printed_by, values_of_ranks
+from .ranks import cases_of_jobs, values_of_ranks, without_failures
 from .record import Measurement, Record, finish
 
 SIZE = ("dtype", "rows", "lines")
@@ -78,7 +78,7 @@ def measure() -> list[Record]:
 
 def jobs(args: argparse.Namespace) -> list[Record]:
     """Return the cases of jobs of all numbers of ranks on this host."""
-    return [case for ranks in args.ranks for case in printed_by("lines", ranks, [])]
+    return cases_of_jobs("lines", ((ranks, []) for ranks in args.ranks))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -86,7 +86,9 @@ def run(args: argparse.Namespace) -> int:
     found = values_of_ranks(args, measure, lambda: jobs(args))
     if found is None:
         return 0
+    found, failed = without_failures(found)
     measurement = Measurement("lines", ("torch", "mpi4py", "mpich"), gpu=True)
     record = measurement.record(found)
-    finish(args, record, tables(record), count=max(case["ranks"] for case in found))
-    return 0
+    count = max(case["ranks"] for case in found)
+    finish(args, record, tables(record), failed=failed, count=count)
+    return bool(failed)

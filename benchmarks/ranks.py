@@ -3,6 +3,10 @@
 Such a benchmark takes its values from `values_of_ranks`: it measures with the ranks of the MPI
 launcher that started it; without a launcher it starts jobs itself, by `printed_by`, which print
 their values with ``--json -``.
+
+A case that cannot be measured, and a job that ends without values, do not lose the others:
+`guarded` and `cases_of_jobs` return an entry with the reason in its place, which `without_failures`
+takes out for the end of the report.
 """
 
 import argparse
@@ -10,15 +14,24 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pysolvers.distributed import Group
 from pysolvers.distributed._launch import launch_command, launched
 
+from .record import Record
 from .timing import Call, Clock, host
 
-__all__ = ["clock_of", "printed_by", "values_of_ranks"]
+__all__ = [
+    "cases_of_jobs",
+    "clock_of",
+    "guarded",
+    "printed_by",
+    "values_of_ranks",
+    "without_failures",
+]
 
 
 def values_of_ranks(
@@ -59,12 +72,59 @@ def printed_by(name: str, ranks: int, options: Sequence[str]) -> Any:
         Number of processes; one needs no launcher.
     options : sequence of str
         Options of the benchmark.
+
+    Raises
+    ------
+    CalledProcessError
+        If the job prints no values.
     """
     arguments = ["-m", "pysolvers", "bench", name, *options, "--json", "-"]
     command = [sys.executable, *arguments] if ranks == 1 else launch_command(ranks, arguments)
     environment = {"MPIR_CVAR_ENABLE_GPU": "0"} | os.environ
-    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
-    return json.loads(run.stdout)
+    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, env=environment)
+    try:
+        return json.loads(run.stdout)
+    except json.JSONDecodeError:
+        status = run.returncode or 1
+        raise subprocess.CalledProcessError(status, command, run.stdout) from None
+
+
+def guarded(what: str, measure: Callable[[], Record]) -> Record:
+    """Return a case, or an entry with the reason if it cannot be measured.
+
+    All ranks call this; an error of one of them raises on all.
+    """
+    try:
+        return measure()
+    except Exception as error:
+        traceback.print_exc()
+        return {"failed": f"{what}: {type(error).__name__}: {error}"}
+
+
+def cases_of_jobs(name: str, jobs: Iterable[tuple[int, Sequence[str]]]) -> list[Record]:
+    """Return the cases of jobs of a benchmark, by numbers of ranks and options."""
+    found: list[Record] = []
+    for ranks, options in jobs:
+        try:
+            found += printed_by(name, ranks, options)
+        except subprocess.CalledProcessError as error:
+            found.append({"failed": f"{name}, ranks {ranks}: exit status {error.returncode}"})
+    return found
+
+
+def without_failures(found: list[Record]) -> tuple[list[Record], list[str]]:
+    """Return the cases that were measured, and what could not be measured.
+
+    Raises
+    ------
+    RuntimeError
+        If no case was measured.
+    """
+    failed = [case["failed"] for case in found if "failed" in case]
+    cases = [case for case in found if "failed" not in case]
+    if not cases:
+        raise RuntimeError(f"no case was measured: {'; '.join(failed)}")
+    return cases, failed
 
 
 def clock_of(group: Group, wait: Callable[[], object] = lambda: None) -> Clock:

@@ -45,7 +45,7 @@ from pysolvers.distributed._group import LINKS
 
 from .options import add_options, positive
 from .parts import link_bandwidth
-from .ranks import clock_of, printed_by, values_of_ranks
+from .ranks import cases_of_jobs, clock_of, guarded, values_of_ranks, without_failures
 from .record import Measurement, Record, finish, place
 from .timing import median_of
 
@@ -154,10 +154,9 @@ def measure(args: argparse.Namespace) -> list[Record]:
         options = {"device": f"cuda:{group.rank % backends.require('cuda').device_count()}"}
     if group.size > 1:
         options |= {"group": group, "split": Slab(0)}
-    found = []
-    for name, scaling, count, make in cases(args, group.size):
-        if args.only and not name.startswith(tuple(args.only)):
-            continue
+
+    def case(name: str, scaling: str, count: int, make: Maker) -> Record:
+        """Return the times of one case."""
         solver = make(**options)
         call: Any = solver.iterate if isinstance(solver, LMSOR) else solver.step
         steps = median_of(partial(call, count), args.calls, clock=clock_of(group))
@@ -166,11 +165,16 @@ def measure(args: argparse.Namespace) -> list[Record]:
         record |= {"shape": solver.shape, "seconds": seconds}
         result = solver.result()
         record |= {"kernel": result.kernel, "exchange": getattr(result, "exchange", None)}
-        found.append(record)
         if group.rank == 0:
             print(f"{name}, {group.size} ranks: {1e3 * seconds:.4f} ms", file=sys.stderr)
-        del solver, result
-    return found
+        return record
+
+    wanted = tuple(args.only) if args.only else ("",)
+    return [
+        guarded(f"{name}, ranks {group.size}", partial(case, name, *more))
+        for name, *more in cases(args, group.size)
+        if name.startswith(wanted)
+    ]
 
 
 def jobs(args: argparse.Namespace) -> list[Record]:
@@ -180,11 +184,14 @@ def jobs(args: argparse.Namespace) -> list[Record]:
     options = ["--box", *map(str, args.box)]
     options += [word for name, value in values.items() for word in (f"--{name}", str(value))]
     options += ["--only", *args.only] if args.only else []
-    found = []
-    for ranks in args.ranks:
-        for link in args.links if ranks > 1 else args.links[:1]:
-            found += printed_by("slabs", ranks, [*options, "--links", link])
-    return found
+    return cases_of_jobs(
+        "slabs",
+        (
+            (ranks, [*options, "--links", link])
+            for ranks in args.ranks
+            for link in (args.links if ranks > 1 else args.links[:1])
+        ),
+    )
 
 
 def add_efficiencies(found: list[Record]) -> None:
@@ -278,6 +285,7 @@ def run(args: argparse.Namespace) -> int:
     found = values_of_ranks(args, lambda: measure(args), lambda: jobs(args))
     if found is None:
         return 0
+    found, failed = without_failures(found)
     measurement = Measurement("slabs", packages, gpu=args.device == "cuda")
     add_efficiencies(found)
     settings = {"quick": args.quick, "steps": args.steps, "calls": args.calls}
@@ -285,5 +293,5 @@ def run(args: argparse.Namespace) -> int:
     if args.device == "cuda" and 1 < ranks <= backends.require("cuda").device_count():
         more["link"] = link_bandwidth(ranks)
     record = measurement.record(found, settings, **more)
-    finish(args, record, tables(record), count=ranks)
-    return 0
+    finish(args, record, tables(record), failed=failed, count=ranks)
+    return bool(failed)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from mpi_job import LAUNCHER, finished, started
 
-from benchmarks import distributed, group_calls
+from benchmarks import distributed, group_calls, ranks as ranks_of_jobs
 from pysolvers.papers.logp1993 import CostModel
 
 STAGES = {"elimination", "exchange", "reduced systems", "substitution", "comparison"}
@@ -129,3 +129,34 @@ def test_small_benchmark_writes_a_record(tmp_path):
             assert entry["stages"].keys() == STAGES
             assert sum(entry["stages"].values()) <= 1.01 * entry["seconds"]
             assert entry["seconds"] > entry["alone"] > 0
+
+
+def test_jobs_that_fail_do_not_lose_the_cases_of_the_others(monkeypatch):
+    """A job that prints values before it fails does not lose these either."""
+    outputs = {2: (1, ""), 3: (1, '[{"ranks": 3}, {"failed": "why"}]')}
+
+    def run(command, **_options):
+        status, out = outputs[int(command[-1])]
+        return SimpleNamespace(returncode=status, stdout=out)
+
+    monkeypatch.setattr(ranks_of_jobs, "launch_command", lambda count, _: ["mpiexec", str(count)])
+    monkeypatch.setattr(ranks_of_jobs.subprocess, "run", run)
+
+    found = ranks_of_jobs.cases_of_jobs("lines", ((count, []) for count in (2, 3)))
+
+    cases, failed = ranks_of_jobs.without_failures(found)
+    assert cases == [{"ranks": 3}]
+    assert failed == ["lines, ranks 2: exit status 1", "why"]
+    with pytest.raises(RuntimeError, match="no case was measured: why"):
+        ranks_of_jobs.without_failures([{"failed": "why"}])
+
+
+def test_case_that_raises_becomes_a_failure(capsys):
+    def measure():
+        raise ValueError("too few GPUs")
+
+    assert ranks_of_jobs.guarded("float64", measure) == {
+        "failed": "float64: ValueError: too few GPUs"
+    }
+    assert "too few GPUs" in capsys.readouterr().err
+    assert ranks_of_jobs.guarded("float64", lambda: {"seconds": 1.0}) == {"seconds": 1.0}
