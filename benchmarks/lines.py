@@ -28,15 +28,23 @@ from .record import Measurement, Record, finish
 SIZE = ("dtype", "rows", "lines")
 
 
+def shares_of_one(record: Record) -> list[float]:
+    """Return the speed of each GPU of each case, of that of the first case of the same size."""
+    alone: dict[tuple[Any, ...], float] = {}
+    found = []
+    for entry in record["cases"]:
+        time = entry["seconds"] * entry["ranks"]
+        found.append(alone.setdefault(tuple(entry[key] for key in SIZE), time) / time)
+    return found
+
+
 def tables(record: Record) -> list[Table]:
     """Return the tables of a record: times, and the stages of those by several kernels."""
-    alone: dict[tuple[Any, ...], float] = {}
     rows, stages = [], []
-    for entry in record["cases"]:
+    for entry, share in zip(record["cases"], shares_of_one(record), strict=True):
         size = tuple(entry[key] for key in SIZE)
         time, gpus = entry["seconds"], entry["ranks"]
-        alone.setdefault(size, time * gpus)
-        shares = (entry["floor"] / time, alone[size] / gpus / time)
+        shares = (entry["floor"] / time, share)
         default = 1e3 * entry["checked"] if "checked" in entry else None
         rows.append((*size, gpus, entry["exchange"], 1e3 * time, *shares, default))
         found = entry.get("stages", {})

@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from pysolvers._repr import shape_text
 from pysolvers.cases.tables import Column, Table
 
 from .. import (
@@ -34,7 +35,7 @@ from .. import (
     staggered,
     steps,
 )
-from ..record import Record
+from ..record import RESULTS, Record, machine_name
 from ..sources import ROOT
 from . import gpu_tables, jobs_picture
 
@@ -170,6 +171,35 @@ def trust(record: Record) -> Iterator[str]:
     )
 
 
+def two_gpus(record: Record) -> Iterator[str]:
+    """Yield the table of docs/distributed.md: cut lines, and solvers from their own record."""
+    rows = []
+    for case, share in zip(record["cases"], lines.shares_of_one(record), strict=True):
+        if case["exchange"] == "peers" and case["ranks"] == 2:
+            what = f"`solve_tridiagonal`, {case['lines']} systems of {case['rows']} rows"
+            rows.append((what, case["dtype"], share, case["checked"] / case["seconds"]))
+    path = RESULTS / f"slabs-{machine_name(record['gpu'], 2)}.json"
+    solvers = json.loads(path.read_text())
+    for case in solvers["cases"]:
+        if case["ranks"] == 2 and "efficiency" in case:
+            name, *_, dtype = case["case"].split()
+            what = f"`{name}`, {shape_text(case['shape'])}"
+            rows.append((what, dtype, case["efficiency"], None))
+    columns = (
+        Column("two GPUs of a host"),
+        Column("dtype", left=True),
+        Column("efficiency", ".0%"),
+        Column("default options", ".2f"),
+    )
+    note = (
+        "*Efficiency*: the speed of each GPU, compared with one alone; each GPU has a box of its "
+        "own of `HeatADI`, and half of all else. *Default options*: their time over that with "
+        "`pivot=False` and `on_singular='ignore'`, because a call then waits for its outcome. "
+        f"Measured on {record['gpu']['name']}, NVLink."
+    )
+    yield from Table("", columns, rows, (note,)).markdown()
+
+
 # Document -> kind of the table -> what makes its lines.
 TABLES: dict[str, dict[str, Lines]] = {
     "README.md": {
@@ -199,6 +229,7 @@ TABLES: dict[str, dict[str, Lines]] = {
         "cylinder peer": of(cylinder_peer.tables),
         "jax loops": of(gradients.tables, 1),
     },
+    "docs/distributed.md": {"two gpus": two_gpus},
     "docs/ranks.md": {
         "steps": of(parts.tables, 1),
         "cut lines": of(lines.tables),
