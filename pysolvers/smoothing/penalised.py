@@ -21,6 +21,9 @@ Array = NDArray[Any]
 # Matrices of more rows are not kept: making them costs little in comparison with a solve.
 _MOST_KEPT = 4096
 
+# Values of series with own matrices that are solved together: what a solve reads is in cache.
+_TOGETHER = 1 << 18
+
 # Values for which the elimination of one matrix for each series costs less than a factor.
 _FEW_VALUES = 4096
 
@@ -237,11 +240,17 @@ def _plain_series(y: Any, lam: Any, weights: Any, axis: Any) -> Series | None:
     own = weights
     if weights is not None:
         same = type(weights) is np.ndarray and weights.dtype is y.dtype
-        is_good = same and weights.shape == y.shape and np.isfinite(weights).all()
-        if not is_good or not (weights >= 0).all():
+        if not same or weights.shape != y.shape or not _are_weights(weights):
             return None
         own = weights if place == -1 else np.moveaxis(weights, place, -1)
     return Series(y if place == -1 else np.moveaxis(y, place, -1), float(lam), own, place, None)
+
+
+def _are_weights(weights: Array) -> bool:
+    """Return whether weights are finite and at least 0, by passes that make no arrays."""
+    if weights.size == 0:
+        return True
+    return bool(weights.min() >= 0 and weights.max() <= np.finfo(weights.dtype).max)
 
 
 @lru_cache(maxsize=8)
@@ -275,14 +284,10 @@ def smooth(series: Series, order: int, threads: int | None) -> Array:
     rows = y.shape[-1]
     if rows <= order:
         lam = 0.0 * lam
-    right, out = y, None
-    if weights is not None:
-        with np.errstate(invalid="ignore"):  # 0 times infinity, which is not read
-            right = out = weights * y
-        if right.size and weights.min() == 0:
-            np.copyto(right, 0, where=weights == 0)
     column = lam[..., None] if isinstance(lam, np.ndarray) and lam.ndim else lam
     if order == 1:
+        right = y if weights is None else _weighted(y, weights, None)
+        out = None if weights is None else right
         form = RowSums(1.0 if weights is None else weights, check_signs=False)
         return solve_tridiagonal(-column, form, -column, right, out=out, threads=threads)
     diag, upper, upper2 = penalty(rows, order, y.dtype)
@@ -291,11 +296,9 @@ def smooth(series: Series, order: int, threads: int | None) -> Array:
         if weights is None and np.ndim(lam) == 0:
             bands = (1 + lam * diag, lam * upper, lam * upper2)
             if y.size <= _FEW_VALUES:
-                return solve_pentadiagonal(None, None, *bands, right, **options)
-            return factor_pentadiagonal(None, None, *bands, **options).solve(right)
-        own = (1 if weights is None else weights) + column * diag
-        bands = (own, column * upper, column * upper2)
-        return solve_pentadiagonal(None, None, *bands, right, out=out, **options)
+                return solve_pentadiagonal(None, None, *bands, y, **options)
+            return factor_pentadiagonal(None, None, *bands, **options).solve(y)
+        return _smooth_own(y, lam, weights, options)
     except SingularSystemError as error:
         place = tuple(map(int, error.systems[0]))
         where = f" at batch index {place}" if place else ""
@@ -306,3 +309,48 @@ def smooth(series: Series, order: int, threads: int | None) -> Array:
             f"pass at least {order} weights greater than 0, or a lam that is less than "
             f"{0.1 / np.finfo(y.dtype).eps:.0e} times the weights",
         ) from None
+
+
+def _weighted(y: Array, weights: Array, out: Array | None) -> Array:
+    """Return weights times values, 0 where the weight is 0."""
+    with np.errstate(invalid="ignore"):  # 0 times infinity, which is not read
+        right = np.multiply(weights, y, out=out)
+    if right.size and weights.min() == 0:
+        np.copyto(right, 0, where=weights == 0)
+    return right
+
+
+def _smooth_own(y: Array, lam: Any, weights: Array | None, options: dict[str, Any]) -> Array:
+    """Solve with a matrix of second differences for each series, some series at a time.
+
+    The right-hand sides and the diagonals of these series are in the cache when they are solved.
+    """
+    diag, upper, upper2 = penalty(y.shape[-1], 2, y.dtype)
+    is_number = np.ndim(lam) == 0
+    lams = lam if is_number else np.broadcast_to(lam, y.shape[:-1])[..., None]
+    z = np.empty_like(y)
+
+    def solve(part: Any) -> None:
+        column = lams if is_number else lams[part]
+        own = column * diag
+        right = y[part]
+        if weights is None:
+            own += 1
+        else:
+            given = weights if weights.ndim == 1 else weights[part]
+            own = own + given if own.ndim < right.ndim else np.add(own, given, out=own)
+            right = _weighted(right, given, z[part])
+        bands = (own, column * upper, column * upper2)
+        solve_pentadiagonal(None, None, *bands, right, out=z[part], **options)
+
+    count = len(y) if y.ndim > 1 else 1
+    together = max(1, _TOGETHER * count // max(1, y.size))
+    if together >= count:
+        solve(...)
+        return z
+    try:
+        for start in range(0, count, together):
+            solve(slice(start, start + together))
+    except SingularSystemError:
+        solve(...)  # all series that are singular are named
+    return z

@@ -169,6 +169,17 @@ def test_bits_depend_on_the_system_alone():
     for k in (0, 1, 39):
         assert (x[k] == solve_pentadiagonal(*(band[k] for band in bands), rhs[k])).all()
 
+    upper, upper2 = (rng.uniform(-1, 1, (40, 300)) for _ in range(2))
+    diag = np.full((40, 300), 5.0)
+    alone = solve_pentadiagonal(None, None, diag, upper, upper2, rhs, assume="positive definite")
+    diag[1::3, 200] = -5.0  # not positive definite
+    options = {"assume": "positive definite", "on_singular": "nan"}
+    x = solve_pentadiagonal(None, None, diag, upper, upper2, rhs, **options)
+    is_other = np.arange(40) % 3 != 1
+    assert np.isnan(x[~is_other]).all() and (x[is_other] == alone[is_other]).all()
+    solve_pentadiagonal(None, None, diag, upper, upper2, rhs, **options, out=rhs)
+    np.testing.assert_array_equal(rhs, x)
+
 
 def test_complex_right_hand_sides():
     rng = np.random.default_rng(6)
