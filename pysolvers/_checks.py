@@ -128,15 +128,17 @@ def integer(name: str, value: object, choices: str = "an int") -> int:
     raise TypeError(f"{name} must be {choices}, got {type(value).__name__}")
 
 
-def axis_number(axis: object, ndim: int, what: str, choices: str = "an int") -> int:
+def axis_number(
+    axis: object, ndim: int, what: str, choices: str = "an int", name: str = "axis"
+) -> int:
     """Return the number of an axis of `ndim` axes, at least 0, or raise.
 
-    `what` says for messages what has these axes.
+    `what` says for messages what has these axes, and `name` what the number is.
     """
-    place = integer("axis", axis, choices)
+    place = integer(name, axis, choices)
     if not -ndim <= place < ndim:
         raise np.exceptions.AxisError(
-            f"axis must be in {-ndim} .. {ndim - 1} for {what}, got {place}"
+            f"{name} must be in {-ndim} .. {ndim - 1} for {what}, got {place}"
         )
     return place % ndim
 

@@ -53,8 +53,10 @@ def factor_tridiagonal(
         ignored, and `lower` and `upper` can omit them: they then have n - 1 entries
         along `axis`, where `diag` has n. `diag` can be `RowSums`, as in `solve_tridiagonal`.
     axis : int, default: -1
-        Axis of the matrices in the broadcast shape. Operands of one dimension lie along it
-        as in `solve_tridiagonal`.
+        Axis of the systems, in the diagonals and in right-hand sides. Diagonals of one dimension
+        have no other axis: it is then any axis of right-hand sides, 0 the first and -1 the last.
+        With more dimensions it is that of the broadcast shape of the diagonals, and counts from
+        the end in right-hand sides. Operands of one dimension lie along it.
     rows : int, optional
         Number of rows n; by default that of the diagonals. Needed if no diagonal has more
         than one entry along `axis`, because the coefficients of a matrix are constant:
@@ -92,7 +94,8 @@ def factor_tridiagonal(
         Processes that each hold a part of all arrays, as in `solve_tridiagonal`. Each rank passes
         its part of the diagonals; `rows` is the number of rows that it holds.
     split : pysolvers.distributed.Slab, optional
-        With `group`, the axis of the diagonals along which they are split.
+        With `group`, the axis of the diagonals along which they are split; for diagonals of one
+        dimension, which are then split along their rows, also `axis`.
 
     Returns
     -------

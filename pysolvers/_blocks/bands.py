@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import axis_number, integer, require_flag
+from .._checks import integer, require_flag
 from .._errors import SingularSystemError
 from .._options import OnSingular, check_choice, check_policy, check_threads
 from .._runtime.singular import Singular
@@ -34,7 +34,7 @@ class _Bands(NamedTuple):
 
     target: Target
     matrices: Matrices
-    axis: int  # of the rows, negative
+    axis: int  # of the rows in the result, negative; without a result that of solves
     views: dict[str, Array]  # the diagonals, all rows
     rows: int
 
@@ -224,7 +224,10 @@ def factor_pentadiagonal(
     ----------
     lower2, lower, diag, upper, upper2 : array_like
         The five diagonals, as in `solve_pentadiagonal`.
-    axis, assume, periodic
+    axis : int, default: -1
+        Axis of the systems, in the diagonals and in right-hand sides, as in `factor_tridiagonal`:
+        any axis of right-hand sides for diagonals of one dimension.
+    assume, periodic
         As in `solve_pentadiagonal`.
     rows : int, optional
         Number of rows n, if no diagonal has them.
@@ -288,7 +291,8 @@ class PentadiagonalFactor(rings.RingFactor):
     dtype : dtype
         Dtype of the factors.
     axis : int
-        Axis of the rows, negative.
+        Axis of the rows in right-hand sides: as it was given if there is one matrix, of no batch
+        axis, otherwise that of the matrices, counted from the end.
     periodic : bool
         The argument of `factor_pentadiagonal`.
     pivoted : bool
@@ -353,8 +357,7 @@ class PentadiagonalFactor(rings.RingFactor):
             Right-hand sides, to whose axes other than that of the rows the matrices broadcast. One
             of one dimension is that of all matrices.
         axis : int, optional
-            Axis of the rows in `rhs`; by default that of the matrices, counted from the end. One
-            matrix solves along any axis.
+            Axis of the rows in the solution; by default the attribute `axis`.
         trans : {'N', 'T', 'H'}
             Whether to solve with the matrices or with their transposes.
 
@@ -368,7 +371,7 @@ class PentadiagonalFactor(rings.RingFactor):
         TypeError, ValueError
             If `rhs` has another dtype than the factors or does not fit, or has no such axis.
         """
-        place = systems.axis_of(axis, self.axis, rhs, 0)
+        place = self._axis_of(axis, rhs)
         if self._results is not None:
             check_choice("trans", trans, self._target.backend.TRANS)
 
@@ -500,7 +503,7 @@ class PentadiagonalFactor(rings.RingFactor):
             if offset > 0:
                 line[..., max(0, self.rows - offset) :] = 0
             line[..., : max(0, -offset)] = 0
-            found.append(np.moveaxis(line, -1, line.ndim + self.axis))
+            found.append(np.moveaxis(line, -1, line.ndim + self._own_axis))
         lower2, lower1, middle, upper1, upper2 = found
         return lower2, lower1, middle, upper1, upper2
 
@@ -517,7 +520,7 @@ class PentadiagonalFactor(rings.RingFactor):
                 target.write(rows, blocks[block][..., first:, p, q])
             out = line[..., max(0, n - offset) :] if offset > 0 else line[..., : max(0, -offset)]
             target.write(out, np.zeros((1,) * line.ndim, self.dtype))
-            found.append(np.moveaxis(line, -1, line.ndim + self.axis))
+            found.append(np.moveaxis(line, -1, line.ndim + self._own_axis))
         return tuple(results.finish(target, line) for line in found)
 
 
@@ -740,7 +743,7 @@ def _resolve(
     if "rhs" in operands and operands["rhs"].ndim == 0:
         raise ValueError("rhs must have at least one dimension, got a 0-d array")
     ndim = max(1, *(array.ndim for array in operands.values()))
-    place = axis_number(axis, ndim, f"operands of {ndim} axes") - ndim
+    place, kept = systems.row_axis(axis, ndim, f"operands of {ndim} axes", "rhs" in operands)
     views = {name: _rows_last(array, place) for name, array in operands.items()}
     count = _rows_of(operation, operands, views, rows, periodic=periodic)
     systems.require_periodic_rows(operation, count, _LEAST_PERIODIC if periodic else 0)
@@ -771,7 +774,7 @@ def _resolve(
         definite=assume == "positive definite",
         periodic=tuple(matrix.values()) if periodic else (),
     )
-    return _Bands(target, matrices, place, matrix, count), sides, result
+    return _Bands(target, matrices, kept, matrix, count), sides, result
 
 
 def _rows_last(array: Array, axis: int) -> Array:

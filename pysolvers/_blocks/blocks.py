@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import axis_number, integer, require_flag
+from .._checks import integer, require_flag
 from .._errors import SingularSystemError
 from .._options import OnSingular, check_choice, check_policy, check_threads
 from .._runtime.arrays import real_of
@@ -27,7 +27,7 @@ class _Blocks(NamedTuple):
 
     target: Target
     matrices: Matrices  # open, without the last row if periodic
-    axis: int  # of the rows in the leading axes of a result
+    axis: int  # of the rows before those of blocks in a result, negative; without that of solves
     is_complex: bool
     views: tuple[Array, ...]  # the blocks, all rows
     rows: int
@@ -191,7 +191,7 @@ def solve_block_tridiagonal(
     if target.name != "cpu":
         _require_fast(operation, found, periodic=bool(periodic))
     if result.size and target.name != "cpu":
-        view = systems.last(target.destination(result), found.axis, -3)
+        view = systems.last(target.destination(result), found.axis - 2, -3)
         columns, to = (np.moveaxis(a, -1, 0) for a in (systems.expanded(sides, view.shape), view))
         wide = matrices._replace(batch=(len(columns), *matrices.batch))
         parts = systems.real_parts(columns, to, is_complex=False)
@@ -200,7 +200,7 @@ def solve_block_tridiagonal(
         for _, x in parts if policy == "nan" else parts[:1]:
             systems.react(singular, matrices, x, policy, 2, target)
     elif result.size:
-        view = systems.last(result, found.axis, -3)
+        view = systems.last(result, found.axis - 2, -3)
         place = -2 if found.is_complex else -1  # of a real matrix, the parts are columns
         x = _stacked(view, place, empty=True)
         sides = _stacked(systems.expanded(sides, view.shape), place)
@@ -249,7 +249,10 @@ def factor_block_tridiagonal(
     ----------
     lower, diag, upper : array_like, shape (..., n, k, k)
         The blocks, as in `solve_block_tridiagonal`.
-    axis, assume, periodic
+    axis : int, default: -1
+        Axis of the rows among the axes before those of the blocks, as in `factor_tridiagonal`: any
+        axis of right-hand sides for blocks of shape (n, k, k).
+    assume, periodic
         As in `solve_block_tridiagonal`.
     rows : int, optional
         Number of rows n, if no operand has them.
@@ -318,7 +321,8 @@ class BlockTridiagonalFactor(rings.RingFactor):
     dtype : dtype
         Dtype of the factors.
     axis : int
-        Axis of the rows among the axes before those of a block, negative.
+        Axis of the rows among the axes of right-hand sides before the last two: as it was given if
+        there is one matrix, of no batch axis, otherwise that of the matrices, counted from the end.
     periodic : bool
         The argument of `factor_block_tridiagonal`.
     pivoted : bool
@@ -358,7 +362,7 @@ class BlockTridiagonalFactor(rings.RingFactor):
         self.dtype = matrices.dtype
         if found.is_complex:
             self.dtype = np.result_type(matrices.dtype, np.complex64)
-        self.axis, self.periodic = found.axis + 2, periodic
+        self.axis, self.periodic = found.axis, periodic
         self.pivoted = self._made.pivot == target.backend.PIVOTS["always"]
         self.nbytes = self._made.store.nbytes
         self._border: _Border | None = None
@@ -388,8 +392,7 @@ class BlockTridiagonalFactor(rings.RingFactor):
             Right-hand sides, to whose axes other than that of the rows and the last two the
             matrices broadcast. One of three dimensions is that of all matrices.
         axis : int, optional
-            Axis of the rows among the axes before the last two; by default that of the matrices,
-            counted from the end. One matrix solves along any axis.
+            Axis of the rows among the axes before the last two; by default the attribute `axis`.
         trans : {'N', 'T', 'H'}
             Whether to solve with the matrices or with their transposes.
 
@@ -403,7 +406,7 @@ class BlockTridiagonalFactor(rings.RingFactor):
         TypeError, ValueError
             If `rhs` has another dtype than the factors or does not fit, or has no such axis.
         """
-        place = systems.axis_of(axis, self.axis, rhs, 2)
+        place = self._axis_of(axis, rhs, 2)
         if self._results is not None:
             check_choice("trans", trans, self._target.backend.TRANS)
 
@@ -528,16 +531,16 @@ class BlockTridiagonalFactor(rings.RingFactor):
         if self.dtype.kind == "c":
             blocks = [pairs.extracted(block) for block in blocks]
         lower, diag, upper = (
-            np.moveaxis(block, -3, block.ndim - 2 + self.axis) for block in blocks
+            np.moveaxis(block, -3, block.ndim - 2 + self._own_axis) for block in blocks
         )
         return lower, diag, upper
 
     def _inverse_on_device(self, results: systems.DeviceResults) -> Any:
         """Return the blocks of the inverses on the device."""
         target = results.target("BlockTridiagonalFactor.inverse_blocks")
-        shape = systems.shape_of(self.batch, self.rows, self.axis)
+        shape = systems.shape_of(self.batch, self.rows, self._own_axis)
         made = [results.new(target, (*shape, self.side, self.side), self.dtype) for _ in range(3)]
-        to = [np.moveaxis(x, x.ndim - 2 + self.axis, -3) for _, x in made]
+        to = [np.moveaxis(x, x.ndim - 2 + self._own_axis, -3) for _, x in made]
         found = systems.inverse(target, self._made, to)
         for view, block in zip(to, found, strict=True):
             if view is not block:
@@ -714,7 +717,8 @@ def _resolve(
     target, operands, dtype = call.target, call.operands, call.dtype
     side = _side_of(operands, target.backend.MOST_SIDE)
     ndim = max(1, *(array.ndim - 2 for array in operands.values()))
-    place = axis_number(axis, ndim, "the axes before those of the blocks") - ndim
+    what = "the axes before those of the blocks"
+    place, kept = systems.row_axis(axis, ndim, what, "rhs" in operands)
     views = {name: _rows_last(array, place) for name, array in operands.items()}
     count = _rows_of(operation, views, rows, periodic=periodic)
     systems.require_periodic_rows(operation, count, _LEAST_PERIODIC if periodic else 0)
@@ -750,7 +754,7 @@ def _resolve(
     matrices = Matrices(
         operation, side, open_rows, batch, real_of(dtype), _NAMES, used, definite, *whole
     )
-    return _Blocks(target, matrices, place - 2, is_complex, matrix, count), sides, result
+    return _Blocks(target, matrices, kept, is_complex, matrix, count), sides, result
 
 
 def _require_halves(operation: str, named: dict[str, Any], assume: str) -> None:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._options import OnSingular
-from .._runtime.arrays import real_of
+from .._runtime.arrays import axis_of_solutions, real_of
+from .._runtime.interop import shape_of
 from .._runtime.singular import Singular
 from .._runtime.targets import Target
 from .._xp import joined
@@ -212,10 +213,24 @@ def repair(
 class RingFactor(systems.Uncopied):
     """Factors of open or periodic matrices, by those of a folded matrix where there are some."""
 
+    axis: int
+    batch: tuple[int, ...]
     _made: Factors
     _folded: Folded | None
     pivoted: bool
     nbytes: int
+
+    @property
+    def _own_axis(self) -> int:
+        """Axis of the rows in arrays of the shape of the matrices, counted from the end."""
+        return self.axis if self.batch else -1
+
+    def _axis_of(self, axis: Any, rhs: Any, tail: int = 0) -> int:
+        """Return the axis of the rows in solutions, before the last `tail`, from the end."""
+        if axis is None and self.axis == -1:
+            return -1
+        sides = len(shape_of(rhs)) - tail
+        return axis_of_solutions(axis, self.axis, len(self.batch) + 1, sides, tail=tail)
 
     @property
     def _singular(self) -> Singular:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .._checks import axis_number
 from .._errors import BackendError, raise_for_status
 from .._options import OnSingular, pivot_code
-from .._runtime.arrays import real_of
+from .._runtime.arrays import factor_axis, real_of
 from .._runtime.backends import require
 from .._runtime.device import address_of, device_array, is_device_array
 from .._runtime.direct import call_directly
@@ -199,6 +199,17 @@ def require_periodic_rows(operation: str, rows: int, least: int) -> None:
         raise ValueError(
             f"{operation}: a periodic system must have at least {least} rows, got {rows}"
         )
+
+
+def row_axis(axis: Any, ndim: int, what: str, has_rhs: bool) -> tuple[int, int]:
+    """Return the axis of the rows in operands, counted from the end, and that of their solutions.
+
+    Without right-hand sides the latter is that of a factor. `what` says what has `ndim` axes.
+    """
+    if not has_rhs:
+        return factor_axis(axis, ndim, what)
+    place = axis_number(axis, ndim, what) - ndim
+    return place, place
 
 
 def shape_of(batch: Sequence[int], rows: int, axis: int) -> tuple[int, ...]:
@@ -607,14 +618,6 @@ def apply(
         return lines.transpose(np.argsort(order))
     target.write(x.transpose(order), lines)
     return x
-
-
-def axis_of(axis: Any, default: int, rhs: Any, tail: int) -> int:
-    """Return the axis of the rows among those before the last `tail`, negative, or raise."""
-    if axis is None:
-        return default
-    ndim = (len(rhs.shape) if hasattr(rhs, "shape") else np.ndim(rhs)) - tail
-    return axis_number(axis, ndim, f"rhs of {ndim + tail} axes") - ndim
 
 
 def apply_directly(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import axis_number, broadcasts, index, require_flag
+from .._checks import broadcasts, index, require_flag
 from .._errors import BackendError, raise_for_status
 from .._options import (
     Choice,
@@ -24,10 +24,10 @@ from .._options import (
     shape_flags,
 )
 from .._row_sums import RowSums, form_of, matrix_names
-from .._runtime.arrays import require_rows, resolve_shape
+from .._runtime.arrays import axis_of_solutions, factor_axis, require_rows, resolve_shape
 from .._runtime.device import address_of, device_array, is_device_array
 from .._runtime.finite import are_checked, explained, require_finite_operands
-from .._runtime.interop import host_array, library_of
+from .._runtime.interop import host_array, library_of, shape_of
 from .._runtime.lines import (
     Plan,
     Shape,
@@ -102,6 +102,7 @@ class Matrices(NamedTuple):
     dtype: np.dtype
     shape: Shape
     copied: tuple[str, ...]
+    axis: int  # that of solves
     sign: int | None = None  # of matrices given by row sums, as far as it is known
 
 
@@ -128,7 +129,8 @@ def resolve_matrices(
             "pass rows=n, or at least one array"
         )
     arrays = dict(zip(_NAMES, operands, strict=True))
-    shape = resolve_shape(arrays, axis, leader="diag", periodic=periodic, rows=count)
+    place, own = factor_axis(axis, max(array.ndim for array in operands))
+    shape = resolve_shape(arrays, place, leader="diag", periodic=periodic, rows=count)
     is_open = arrays["diag"].ndim != 1 and not any(shape.short)
     if count is None and shape.rows == 1 < len(shape.full) and is_open:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
@@ -151,7 +153,7 @@ def resolve_matrices(
             periodic=periodic,
             check_signs=form.check_signs and target.reports_singular(policy),
         )
-    return Matrices(operands, dtype, shape, copied, sign)
+    return Matrices(operands, dtype, shape, copied, own, sign)
 
 
 def _on_host(target: Target, array: Array) -> Array:
@@ -164,31 +166,30 @@ def rhs_shape(
 ) -> Shape:
     """Return the shape of solutions for right-hand sides, which messages call `name`.
 
-    Matrices of `shape` and `own_axis` broadcast to right-hand sides of two and more axes. One axis
-    lies along the systems, and the right-hand sides broadcast to the matrices.
+    Matrices of `shape`, whose factor has the axis `own_axis`, broadcast to right-hand sides of two
+    and more axes. One axis lies along the systems, and the right-hand sides broadcast to the
+    matrices. `axis` is the argument of the solve.
     """
     ndim = max(rhs.ndim, len(shape)) if rhs.ndim == 1 else rhs.ndim
-    if axis is None:
-        place = ndim + own_axis
-    else:
-        place = axis_number(axis, ndim, f"{name} of {ndim} axes", "an int or None")
-    own = Shape(shape, own_axis % len(shape), ()).batch
+    place = ndim + axis_of_solutions(axis, own_axis, len(shape), rhs.ndim, name)
+    matrices = Shape(shape, own_axis % len(shape), ())
+    own, rows = matrices.batch, matrices.rows
     if rhs.ndim == 1:
-        full = (*own[:place], shape[own_axis], *own[place:])
+        full = (*own[:place], rows, *own[place:])
         require_rows(name, rhs, full, place)
         return Shape(full, place, (False,))
     batch = rhs.shape[: max(place, 0)] + rhs.shape[place + 1 :]
     missing = len(batch) - len(own)
-    fits = place >= 0 and missing >= 0 and rhs.shape[place] == shape[own_axis]
+    fits = place >= 0 and missing >= 0 and rhs.shape[place] == rows
     if not fits or any(
         size not in (1, asked) for size, asked in zip(own, batch[missing:], strict=True)
     ):
         which = f"axis {own_axis}" if axis is None else f"axis {axis}"
-        others = [k for k, size in enumerate(rhs.shape) if size == shape[own_axis] and k != place]
+        others = [k for k, size in enumerate(rhs.shape) if size == rows and k != place]
         advice = "".join(f"; if the rows lie along axis {k}, pass axis={k}" for k in others[:1])
         raise ValueError(
             f"{name} has shape {tuple(rhs.shape)}, to which {shape} of the factor does not "
-            f"broadcast with {shape[own_axis]} rows along {which}{advice}"
+            f"broadcast with {rows} rows along {which}{advice}"
         )
     return Shape(rhs.shape, place, (False,))
 
@@ -230,7 +231,8 @@ class TridiagonalFactor:
     shape : tuple of int
         Broadcast shape of the diagonals, n entries along `axis`.
     axis : int
-        Axis of the matrices in `shape`, a negative number.
+        Axis of the systems in right-hand sides: as it was given if `shape` is (n,), otherwise
+        that of the matrices, counted from the end.
     dtype : dtype
         Dtype of the factors.
     rows : int
@@ -303,7 +305,7 @@ class TridiagonalFactor:
                     "keep the diagonals, and write tridiagonal_matvec(lower, diag, upper, x)"
                 )
             checks = form is not None and form.check_signs
-            named = self._take_mask(
+            named, axis, rows = self._take_mask(
                 target,
                 named,
                 where,
@@ -314,8 +316,6 @@ class TridiagonalFactor:
                 check_signs=checks and target.reports_singular(check_policy(on_singular)),
             )
             form = None if form is None else RowSums(named["diag"], check_signs=False)
-            axis = self._where_axis
-            rows = np.shape(named["diag"])[axis]
             if keep_matrix:
                 middle = named["diag"]
                 self._kept = (named["lower"], middle if form is None else form, named["upper"])
@@ -349,15 +349,16 @@ class TridiagonalFactor:
         periodic: bool,
         form: RowSums | None,
         check_signs: bool,
-    ) -> dict[str, Any]:
+    ) -> tuple[dict[str, Any], int, int]:
         """Keep a mask; return diagonals with rows of the identity outside, not coupled to others.
 
-        The diagonals and the mask then have one shape.
+        The diagonals and the mask then have one shape. Also return its axis and its rows.
         """
         operands, _, _ = target.operands(named)
         mask = target.mask("where", where)
         arrays = {**dict(zip(_NAMES, operands, strict=True)), "where": mask}
-        shape = resolve_shape(arrays, axis, leader="diag", periodic=periodic, rows=rows)
+        place, own = factor_axis(axis, max(1, *(array.ndim for array in arrays.values())))
+        shape = resolve_shape(arrays, place, leader="diag", periodic=periodic, rows=rows)
         full = (*shape.batch, shape.rows)
         inside = np.broadcast_to(inside_of(target, mask, shape), full)
         masked, _ = masked_matrices(
@@ -372,9 +373,8 @@ class TridiagonalFactor:
             check_signs=check_signs,
         )
         self._where = np.moveaxis(inside, -1, shape.axis)
-        self._where_axis = shape.axis
         moved = (np.moveaxis(array, -1, shape.axis) for array in masked)
-        return dict(zip(_NAMES, moved, strict=True))
+        return dict(zip(_NAMES, moved, strict=True)), own, shape.rows
 
     @classmethod
     def _of_matrices(
@@ -419,7 +419,7 @@ class TridiagonalFactor:
         shape = found.shape
         self.dtype = found.dtype
         self.shape = shape.full
-        self.axis = shape.axis - len(shape.full)
+        self.axis = found.axis
         self.rows = shape.rows
         self._factors = self._factor(
             target,
@@ -475,8 +475,8 @@ class TridiagonalFactor:
             broadcast to the other axes of `rhs`. An `rhs` of one dimension has n entries, and
             is the right-hand side of all matrices.
         axis : int, optional
-            Axis of the systems in the solution; by default the axis of the matrices, counted
-            from the end. One factor of shape (n,) solves along any axis.
+            Axis of the systems in the solution; by default the attribute `axis`: for one factor
+            of shape (n,) as it was given, otherwise that of the matrices, counted from the end.
         trans : {'N', 'T', 'H'}
             Whether to solve :math:`A x = b`, :math:`A^T x = b` or :math:`A^H x = b`.
         out : array, optional
@@ -721,8 +721,10 @@ class TridiagonalFactor:
             )
         lower, kept, upper = self._kept
         diag, form = form_of(kept)
+        if axis is None:
+            axis = axis_of_solutions(None, self.axis, len(self.shape), len(shape_of(x)), "x")
         choice = Choice(
-            axis=self.axis if axis is None else axis,
+            axis=axis,
             periodic=self.periodic,
             out=out,
             device=self._device,
@@ -790,7 +792,11 @@ class TridiagonalFactor:
         operands, _, copied = target.operands(named, {"factor": token})
         arrays = {**dict(zip(_NAMES, operands, strict=True)), "factor": token}
         shape = resolve_shape(
-            arrays, self.axis, leader="factor", periodic=self.periodic, rows=self.rows
+            arrays,
+            factor_axis(self.axis, len(self.shape))[0],
+            leader="factor",
+            periodic=self.periodic,
+            rows=self.rows,
         )
         if shape.full != self.shape:
             raise ValueError(f"the matrices must have the shape {self.shape}, got {shape.full}")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import axis_number
+from .._checks import axis_number, integer
 from .._plain import require_plain, what_is_lost
 from .fp_mode import call_in_default_fp_mode
 from .interop import library_of
@@ -216,6 +216,51 @@ def padded_shape(shape: Sequence[int], axis: int, ndim: int) -> tuple[int, ...]:
     missing = ndim - len(shape)
     behind = ndim - 1 - axis if len(shape) == 1 else 0
     return (1,) * (missing - behind) + tuple(shape) + (1,) * behind
+
+
+def factor_axis(axis: object, ndim: int, what: str = "") -> tuple[int, int]:
+    """Return the axis of the systems in matrices of `ndim` axes, and that of solves with them.
+
+    The `axis` of a function that makes factors says where the systems lie in right-hand sides.
+    Matrices of one axis can lie along any: solves use it as it was given, 0 for the first and -1
+    for the last axis. With several it is an axis of the matrices, and counts from the end.
+    `what` says for messages what has the axes.
+    """
+    if ndim <= 1:
+        return -1, integer("axis", axis)
+    own = axis_number(axis, ndim, what or f"operands of {ndim} axes") - ndim
+    return own, own
+
+
+def axis_of_solutions(
+    axis: object, own: int, ndim: int, sides: int, name: str = "rhs", *, tail: int = 0
+) -> int:
+    """Return the axis of the systems in solutions, counted from the end, or raise.
+
+    Parameters
+    ----------
+    axis : int or None
+        The argument of a solve; None is the axis of the factor.
+    own : int
+        The axis of the factor, from `factor_axis`.
+    ndim : int
+        Number of axes of the matrices.
+    sides : int
+        Number of axes of the right-hand sides; one is broadcast to the matrices.
+    name : str
+        What messages call the right-hand sides.
+    tail : int, default: 0
+        Number of axes that follow those counted here.
+    """
+    if sides < 1:  # the shape is wrong
+        return -1
+    whole = max(sides, ndim) if sides == 1 else sides
+    what = f"{name} of {whole + tail} axes"
+    if axis is not None:
+        return axis_number(axis, whole, what, "an int or None") - whole
+    if ndim > 1:
+        return own
+    return axis_number(own, whole, what, name="axis of the factor") - whole
 
 
 def resolve_shape(

@@ -544,7 +544,7 @@ class ThetaFactor:
     shape : tuple of int
         Broadcast shape of the diagonals, n entries along `axis`.
     axis : int
-        Axis of the matrices in `shape`, a negative number.
+        Axis of the systems in u, as in `TridiagonalFactor`.
     dtype : dtype
         Dtype of the factors.
     dt, theta : float
@@ -576,7 +576,7 @@ class ThetaFactor:
 
     @property
     def axis(self) -> int:
-        """Axis of the matrices in `shape`, a negative number."""
+        """Axis of the systems in u, as in `TridiagonalFactor`."""
         return self._factor.axis
 
     @property

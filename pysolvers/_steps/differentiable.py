@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from .._checks import require, require_number
 from .._row_sums import RowSums, form_of
-from .._runtime.arrays import resolve_shape
+from .._runtime.arrays import factor_axis, resolve_shape
 from .._runtime.lines import Shape
 from .._xp import ArrayLibrary
 from .calls import faces_of
@@ -205,7 +205,7 @@ def masked_matrix(
     periodic: bool,
     outside: float = 1.0,
 ) -> tuple[Array, Array, Array, Array, int]:
-    """Return the diagonals of the matrices inside a mask, the mask, and the axis of the rows.
+    """Return the diagonals of matrices of factors inside a mask, the mask, and the axis of solves.
 
     The arrays have equally many axes. In rows outside ``diag`` is `outside`, by default that of the
     identity, also if it has row sums.
@@ -215,13 +215,14 @@ def masked_matrix(
     if not getattr(diag, "shape", ()):  # a number: the rows are those of the mask
         number = library.operands(named)["diag"].reshape(())
         named["diag"] = library.xp.zeros_like(mask * number) + number
-    of, shape = _lines(library, named, where, axis=axis, leader="diag", periodic=periodic)
+    ndim = max(mask.ndim, *(a.ndim for a in library.operands(named).values()))
+    place, own = factor_axis(axis, ndim)
+    of, shape = _lines(library, named, where, axis=place, leader="diag", periodic=periodic)
     lines = (*_masked(library, of, outside, periodic=periodic), of["where"])
-    ndim = len(shape.full)
     found = (
         library.move(line[(None,) * (ndim - line.ndim) + (...,)], -1, shape.axis) for line in lines
     )
-    return *found, shape.axis - ndim
+    return *found, own
 
 
 def solve_masked(

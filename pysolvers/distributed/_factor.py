@@ -29,7 +29,7 @@ from .._options import (
     pivot_code,
 )
 from .._row_sums import RowSums, form_of, matrix_names
-from .._runtime.arrays import resolve_shape
+from .._runtime.arrays import factor_axis, resolve_shape
 from .._runtime.finite import require_finite_operands
 from .._runtime.lines import Shape, brought_side
 from .._runtime.singular import Singular
@@ -124,7 +124,7 @@ class SplitFactor:
     shape : tuple of int
         Broadcast shape of the part of the diagonals of this rank.
     axis : int
-        Axis of the matrices in `shape`, a negative number.
+        Axis of the systems in right-hand sides, as in `TridiagonalFactor`.
     dtype : dtype
         Dtype of the factors.
     rows : int
@@ -332,6 +332,22 @@ class SplitFactor:
         require_flag("check_finite", options.check_finite)
         return target
 
+    def _along(self, ndim: int) -> int:
+        """Return the axis of matrices of `ndim` axes along which they are split, or raise.
+
+        Matrices of one axis, which can be any axis of right-hand sides, are split along it.
+        """
+        axis, split = self._options.axis, self._split.axis
+        if ndim > 1 or {axis, split} <= {0, -1}:
+            return self._split.of(ndim)
+        if split != axis:
+            raise ValueError(
+                f"{_FACTOR}: diagonals of one dimension are split along their rows, which are axis "
+                f"{axis}, got split=Slab({split}): write Slab({axis}), or without a group "
+                "factor diagonals that all ranks have"
+            )
+        return 0
+
     def _masked(
         self, named: dict[str, Any], where: Any, stream: object, form: RowSums | None
     ) -> _Given:
@@ -342,13 +358,14 @@ class SplitFactor:
             operands, dtype, copied = target.operands(named)
             mask = target.mask("where", where)
             arrays = {**dict(zip(named, operands, strict=True)), "where": mask}
+            place, kept = factor_axis(options.axis, max(1, *(a.ndim for a in arrays.values())))
             shape = resolve_shape(
-                arrays, options.axis, leader="diag", periodic=periodic, rows=options.rows
+                arrays, place, leader="diag", periodic=periodic, rows=options.rows
             )
             if options.check_finite:
                 require_finite_operands(_FACTOR, target, arrays, shape, periodic=periodic)
             inside = inside_of(target, mask, shape)
-            along = self._split.of(len(shape.full))
+            along = self._along(len(shape.full))
             is_cut = along == shape.axis and group.size > 1
             if is_cut:
                 check_short(group, shape)
@@ -379,7 +396,7 @@ class SplitFactor:
         self._mask = target.hold(inside)
         moved = [np.moveaxis(array, -1, shape.axis) for array in masked]
         own = Shape(moved[1].shape, shape.axis, shape.omits[:3])
-        return target, Operands(moved, dtype, own, copied, sign)
+        return target, Operands(moved, dtype, own, copied, kept, sign)
 
     def _factor(
         self,
@@ -409,7 +426,7 @@ class SplitFactor:
                     policy=options.on_singular,
                 )
             full = given.shape.full
-            along = self._split.of(len(full))
+            along = self._along(len(full))
             is_cut = along == given.shape.axis
             if is_cut:
                 check_short(group, given.shape)
@@ -417,7 +434,7 @@ class SplitFactor:
             agreed.same = {
                 "dtype": str(given.dtype),
                 "shape": tuple(":" if axis == along else size for axis, size in enumerate(full)),
-                "axis": given.shape.axis,
+                "axis": given.axis,
                 **{name: getattr(options, name) for name in ("pivot", "periodic", "on_singular")},
                 "use of RowSums": self._has_sums,
                 "signs of the matrices": given.sign,
@@ -426,7 +443,7 @@ class SplitFactor:
         check_sizes(along, sizes)
         self._device = target.device_name
         self.shape, self.dtype, self.rows = full, given.dtype, given.shape.rows
-        self.axis = given.shape.axis - len(full)
+        self.axis = given.axis
         self.periodic = bool(options.periodic)
         self._sizes = sizes
         state: _State

@@ -63,7 +63,7 @@ class CompiledFactor:
     shape : tuple of int
         Shape of the matrices, to which the diagonals broadcast.
     axis : int
-        Axis of the matrices in `shape`, negative.
+        That of the factor.
     pivot, periodic
         Those of the factor.
     """
@@ -89,14 +89,15 @@ class CompiledFactor:
         if not _is_repeated(operands, self._options, trans):
             return None
         try:
-            if np.broadcast_shapes(self._shape, rhs.shape) != rhs.shape:
+            has_batch = len(self._shape) > 1
+            if has_batch and np.broadcast_shapes(self._shape, rhs.shape) != rhs.shape:
                 return None
             if self._matrices is None:
                 axis, pivot, periodic = self._options
                 self._matrices = factor_tridiagonal(
                     *self._diagonals,
                     axis=axis,
-                    rows=self._shape[axis],
+                    rows=self._shape[axis % len(self._shape)],
                     pivot=pivot,
                     periodic=periodic,
                 )

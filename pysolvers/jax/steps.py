@@ -269,8 +269,10 @@ class ThetaFactor:
         factor, given = self.factor, {"u": u} if source is None else {"u": u, "source": source}
         arrays = {name: as_plain(name, value) for name, value in given.items()}
         kind = jnp.result_type(*arrays.values(), factor.lower)
+        along = factor._axis_of("u", arrays["u"])
         struct = jax.eval_shape(factor.solve, arrays["u"].astype(kind))
-        shape, axis = struct.shape, factor.axis % len(struct.shape)
+        shape = struct.shape
+        axis = along % len(shape)
         for name, array in arrays.items():
             require_broadcast("ThetaFactor.step", name, array, Shape(shape, axis, ()))
             padded = array.reshape(padded_shape(array.shape, axis, len(shape)))
@@ -288,7 +290,7 @@ class ThetaFactor:
             factor.solve,
             values,
             arrays.get("source"),
-            factor.where,
+            factor._inside(along, len(shape)),
             dt=self.dt,
             theta=self.theta,
             repeat=repeat,

@@ -14,7 +14,13 @@ from jax.typing import ArrayLike
 from .._checks import require_flag
 from .._options import Trans, check_choice, pivot_code
 from .._row_sums import RowSums, form_of
-from .._runtime.arrays import padded_shape, require_rows, resolve_shape
+from .._runtime.arrays import (
+    axis_of_solutions,
+    factor_axis,
+    padded_shape,
+    require_rows,
+    resolve_shape,
+)
 from .._runtime.backends import require
 from .._runtime.lines import Shape
 from .._steps.differentiable import masked_matrix, masked_product, single, solve_masked
@@ -201,7 +207,7 @@ class TridiagonalFactor:
     lower, diag, upper : jax.Array
         The diagonals, of one dtype and with the same number of axes; `diag` can be `RowSums`.
     axis : int
-        Axis of the matrices, counted from the last one: negative.
+        Axis of the systems in right-hand sides, as in `pysolvers.TridiagonalFactor`.
     rows : int
         Number of rows of each matrix.
     periodic : bool
@@ -235,9 +241,8 @@ class TridiagonalFactor:
         Parameters
         ----------
         rhs : array_like, shape (..., n, ...)
-            Right-hand sides, with n entries along the axis of the matrices, counted from the
-            last one. The matrices broadcast over the other axes; an `rhs` of one dimension is
-            the right-hand side of all matrices.
+            Right-hand sides, with n entries along the attribute `axis`. The matrices broadcast
+            over the other axes; an `rhs` of one dimension is the right-hand side of all matrices.
         trans : {'N', 'T', 'H'}
             Whether to solve :math:`A x = b`, :math:`A^T x = b` or :math:`A^H x = b`.
 
@@ -249,7 +254,7 @@ class TridiagonalFactor:
         Raises
         ------
         ValueError
-            If `rhs` does not have n rows, or `trans` is unknown.
+            If `rhs` does not have n rows or the axis, or `trans` is unknown.
         """
         check_choice("trans", trans, require("cpu").TRANS)
         diag, form = form_of(self.diag)
@@ -259,18 +264,15 @@ class TridiagonalFactor:
             operands = as_operands(lower=self.lower, diag=diag, upper=self.upper)
             operands["rhs"] = as_plain("rhs", rhs)
         *matrix, b = operands.values()
+        along = self._axis_of("rhs", b)
+        if b.ndim == 1:
+            axis = along % matrix[0].ndim
+            batch = ((*a.shape[:axis], self.rows, *a.shape[axis + 1 :]) for a in matrix)
+            require_rows("rhs", b, jnp.broadcast_shapes(*batch), axis)
         # Constant coefficients of one matrix: an array of one axis has an entry for each row.
         lower, diag, upper = (single(a, self.rows) for a in matrix)
-        if b.ndim > 1 and (not -self.axis <= b.ndim or b.shape[self.axis] != self.rows):
-            raise ValueError(
-                f"rhs must have {self.rows} rows along axis {self.axis}, got shape {b.shape}"
-            )
-        if b.ndim == 1:
-            full = jnp.broadcast_shapes(*(a.shape for a in matrix))
-            axis = self.axis % len(full)
-            require_rows("rhs", b, (*full[:axis], self.rows, *full[axis + 1 :]), axis)
         options: dict[str, Any] = {
-            "axis": self.axis,
+            "axis": along,
             "periodic": self.periodic,
             "pivot": self.pivot,
         }
@@ -283,16 +285,40 @@ class TridiagonalFactor:
         if trans == "N" and self.where is None:
             return solve(b)
         shape = jax.eval_shape(solve, b).shape
-        b = b.reshape(padded_shape(b.shape, self.axis % len(shape), len(shape)))
+        b = b.reshape(padded_shape(b.shape, along % len(shape), len(shape)))
         b = outside = jnp.broadcast_to(b, shape)
-        if self.where is not None:
-            b = jnp.where(self.where, b, 0)
+        inside = self._inside(along, len(shape))
+        if inside is not None:
+            b = jnp.where(inside, b, 0)
         if trans == "N":
             x = solve(b)
         else:
             (x,) = jax.linear_transpose(solve, b)(b.conj() if trans == "H" else b)
             x = x.conj() if trans == "H" else x
-        return x if self.where is None else jnp.where(self.where, x, outside)
+        return x if inside is None else jnp.where(inside, x, outside)
+
+    def _axis_of(self, name: str, b: jax.Array) -> int:
+        """Return the axis of the systems in solutions, counted from the end, or raise."""
+        ndim = self.lower.ndim
+        if ndim > 1 and self.axis >= 0:
+            raise ValueError(
+                f"a factor of matrices of one dimension along axis {self.axis} has diagonals of "
+                f"{ndim} axes, as jax.vmap returns it: solve under the same jax.vmap, or write "
+                "axis=-1"
+            )
+        axis = axis_of_solutions(None, self.axis, ndim, b.ndim, name)
+        if b.ndim > 1 and (-axis > b.ndim or b.shape[axis] != self.rows):
+            raise ValueError(
+                f"{name} must have {self.rows} rows along axis {axis}, got shape {b.shape}"
+            )
+        return axis
+
+    def _inside(self, axis: int, ndim: int) -> jax.Array | None:
+        """Return the mask for solutions of `ndim` axes, the systems along `axis`."""
+        mask = self.where
+        if mask is None or mask.ndim > 1:
+            return mask
+        return mask.reshape(padded_shape(mask.shape, axis % ndim, ndim))
 
     def multiply(self, x: ArrayLike) -> jax.Array:
         """Multiply the matrices by arrays.
@@ -313,21 +339,20 @@ class TridiagonalFactor:
             If `x` does not have n rows.
         """
         diag, form = form_of(self.diag)
-        own = as_plain("x", x)
+        own = x = as_plain("x", x)
+        axis = self._axis_of("x", own)
         if own.ndim == 1:  # along the axis of the matrices
-            own = own.reshape(own.shape + (1,) * (-self.axis - 1))
-        if own.ndim < -self.axis or own.shape[self.axis] != self.rows:
-            raise ValueError(
-                f"x must have {self.rows} rows along axis {self.axis}, got shape {own.shape}"
-            )
+            own = own.reshape(own.shape + (1,) * (-axis - 1))
+        if own.ndim == 0 or own.shape[axis] != self.rows:
+            raise ValueError(f"x must have {self.rows} rows along axis {axis}, got shape {x.shape}")
         return masked_product(
             XP,
             (self.lower, diag, self.upper),
             self.rows,
             own,
-            self.where,
+            self._inside(axis, own.ndim),
             has_sums=form is not None,
-            axis=self.axis,
+            axis=axis,
             periodic=self.periodic,
         )
 
@@ -350,7 +375,9 @@ def factor_tridiagonal(
     lower, diag, upper : array_like, shapes that broadcast
         The three diagonals, as in `solve_tridiagonal`.
     axis : int, default: -1
-        Axis of the matrices in the broadcast shape.
+        Axis of the systems, in the diagonals and in right-hand sides, as in
+        `pysolvers.factor_tridiagonal`: any axis of right-hand sides for diagonals of one
+        dimension. Under `jax.vmap` it is an axis of the arrays that are not mapped.
     rows : int, optional
         Number of rows n; by default that of the diagonals. Needed if no diagonal has more
         than one entry along `axis`.
@@ -400,11 +427,11 @@ def factor_tridiagonal(
             XP, *matrix, axis=axis, periodic=bool(periodic)
         )
     operands = as_operands(lower=lower, diag=middle, upper=upper)
-    shape = resolve_shape(operands, axis, leader="diag", periodic=bool(periodic), rows=rows)
+    place, own = factor_axis(axis, max(a.ndim for a in operands.values()))
+    shape = resolve_shape(operands, place, leader="diag", periodic=bool(periodic), rows=rows)
     lower, middle, upper = (_expanded(a, shape) for a in operands.values())
     middle = middle if form is None else RowSums(middle)
-    from_end = shape.axis - len(shape.full)
-    options = from_end, shape.rows, bool(periodic), pivot
+    options = own, shape.rows, bool(periodic), pivot
     return TridiagonalFactor(lower, middle, upper, *options, inside)
 
 

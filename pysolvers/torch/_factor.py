@@ -31,7 +31,7 @@ from .._checks import axis_number, require
 from .._lines.factor import TridiagonalFactor as Factors, rhs_shape
 from .._options import OnSingular, Trans, pivot_code
 from .._row_sums import RowSums, form_of
-from .._runtime.arrays import resolve_shape
+from .._runtime.arrays import axis_of_solutions, factor_axis, resolve_shape
 from .._runtime.backends import require as require_backend
 from .._runtime.lines import Shape
 from .._steps.differentiable import masked_matrix, masked_product
@@ -83,7 +83,7 @@ class TridiagonalFactor:
         The diagonals, the axis of the matrices last; `diag` has the row sums of matrices that
         are given by `RowSums`.
     axis : int
-        Axis of the matrices in the broadcast shape of the arguments, a negative number.
+        Axis of the systems in right-hand sides, as in `pysolvers.TridiagonalFactor`.
     rows : int
         Number of rows of each matrix.
     periodic : bool
@@ -121,14 +121,15 @@ class TridiagonalFactor:
             lower, middle, upper, inside, axis = masked_matrix(
                 XP, *matrix, axis=axis, periodic=periodic
             )
-            self.where = inside.movedim(axis, -1)
+            self.where = inside.movedim(factor_axis(axis, inside.ndim)[0], -1)
         has_sums = form is not None
         if has_sums and pivot is not None:
             pivot_code(pivot, require_backend("cpu").PIVOTS, has_sums=True)
         named = as_tensors({"lower": lower, "diag": middle, "upper": upper})
-        shape = resolve_shape(named, axis, leader="diag", periodic=periodic, rows=rows)
+        place, own = factor_axis(axis, max(tensor.ndim for tensor in named.values()))
+        shape = resolve_shape(named, place, leader="diag", periodic=periodic, rows=rows)
         self.lower, self.diag, self.upper = (rows_last(tensor, shape) for tensor in named.values())
-        self.axis = shape.axis - len(shape.full)
+        self.axis = own
         self.rows = shape.rows
         self.periodic = periodic
         check_signs = form is not None and form.check_signs
@@ -145,8 +146,7 @@ class TridiagonalFactor:
             Right-hand sides b, to whose shape the matrices broadcast. One dimension lies along
             the systems, for all matrices.
         axis : int, optional
-            Axis of the systems in the solution; by default that of the matrices, counted from the
-            end.
+            Axis of the systems in the solution; by default the attribute `axis`.
         trans : {'N', 'T', 'H'}
             Whether to solve with A, its transpose or its conjugate transpose.
 
@@ -202,12 +202,10 @@ class TridiagonalFactor:
             If `x` does not have the rows of the matrices, or shapes do not broadcast.
         """
         (own,) = as_tensors({"x": x}).values()
-        place = self.axis if axis is None else axis
-        if own.ndim == 1:
-            place = self.axis
-        else:
-            place = axis_number(place, own.ndim, f"x of {own.ndim} axes", "an int or None")
-            own = own.movedim(place, -1)
+        ndim = len(batch_of(self.lower, self.diag, self.upper)) + 1
+        place = axis_of_solutions(axis, self.axis, ndim, own.ndim, "x")
+        if own.ndim > 1:
+            own = own.movedim(axis_number(place, own.ndim, f"x of {own.ndim} axes"), -1)
         if own.shape[-1:] != (self.rows,):
             raise ValueError(f"x must have {self.rows} rows, got shape {tuple(x.shape)}")
         y = masked_product(
@@ -243,7 +241,9 @@ def factor_tridiagonal(
         The three diagonals, as in `solve_tridiagonal`, or `RowSums` in the place of `diag`; at
         least one tensor.
     axis : int, default: -1
-        Axis of the matrices in the broadcast shape.
+        Axis of the systems, in the diagonals and in right-hand sides, as in
+        `pysolvers.factor_tridiagonal`: any axis of right-hand sides for diagonals of one
+        dimension. Under `torch.vmap` it is an axis of the tensors that are not mapped.
     rows : int, optional
         Number of rows; by default that of the diagonals. Needed if no diagonal has more than one
         entry along `axis`.

@@ -12,6 +12,7 @@ from .._checks import integer, require
 from .._lines.factor import require_broadcast
 from .._options import OnSingular
 from .._row_sums import RowSums
+from .._runtime.arrays import factor_axis
 from .._steps.differentiable import steps_by_factor, theta_matrix
 from ._factor import TridiagonalFactor
 from ._operands import as_tensors, rows_last
@@ -192,6 +193,6 @@ def factor_theta(
         on_singular=on_singular,
     )
     inside = found.inside
-    return ThetaFactor(
-        factor, dt, float(theta), None if inside is None else inside.movedim(found.axis, -1)
-    )
+    if inside is not None:
+        inside = inside.movedim(factor_axis(found.axis, inside.ndim)[0], -1)
+    return ThetaFactor(factor, dt, float(theta), inside)

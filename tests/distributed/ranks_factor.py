@@ -3,6 +3,7 @@
 import fake_device
 import numpy as np
 import oracle
+import pytest
 from ranks_solve import BOUND, cut, diffusion, joined, singular_operands
 from slabs import chosen
 
@@ -145,3 +146,37 @@ def check_arrays_on_a_device(group, rng):
                     *(np.broadcast_to(a, (4, 21)) for a in own), rhs, x
                 )
                 assert errors.max() <= BOUND * oracle.eps(float)
+
+
+def check_axes_of_matrices_of_one_dimension(group, rng):
+    """The axis of the factor is that of right-hand sides: of cubes, whose axes are equally long."""
+    n = 4 * group.size
+    lower, diag, upper, _ = oracle.dominant(rng, (n,))
+    cube = rng.standard_normal((n,) * 3)
+    inside = np.arange(n) % 5 != 2
+    for axis in range(-3, 3):
+        along = axis % 3
+        operands = [cut(group, a, (n,), 0) for a in (lower, diag, upper, inside)]
+        part = cut(group, cube, cube.shape, along)
+        for where in (None, inside):
+            options = {"axis": axis, "group": group, "split": Slab(axis)}
+            whole = {"axis": along, "where": where}
+            if where is not None:
+                options["where"] = operands[3]
+            made = pysolvers.factor_tridiagonal(*operands[:3], **options)
+            x = joined(group, made.solve(part), along)
+            expected = pysolvers.solve_tridiagonal(lower, diag, upper, cube, **whole)
+            np.testing.assert_allclose(x, expected, rtol=0, atol=1e-12)
+            assert made.axis == axis
+            made = pysolvers.factor_theta(operands[0], -operands[1], operands[2], dt=0.1, **options)
+            x = joined(group, made.step(part, count=2), along)
+            expected = cube
+            for _ in range(2):
+                expected = pysolvers.theta_step(lower, -diag, upper, expected, dt=0.1, **whole)
+            np.testing.assert_allclose(x, expected, rtol=0, atol=1e-12)
+    split = {"axis": 2, "group": group, "pivot": True}
+    made = pysolvers.factor_tridiagonal(*operands[:3], **split, split=Slab(2))
+    with pytest.raises(ValueError, match=r"axis of the factor must be .*got 2"):
+        made.solve(operands[1])
+    with pytest.raises(ValueError, match=r"split along their rows, .*: write Slab\(2\)"):
+        pysolvers.factor_tridiagonal(*operands[:3], **split, split=Slab(0))

@@ -19,7 +19,7 @@ jax = pytest.importorskip("jax")
 jnp = jax.numpy
 
 import pysolvers  # noqa: E402
-from pysolvers.jax import factor_tridiagonal, solve_tridiagonal  # noqa: E402
+from pysolvers.jax import factor_theta, factor_tridiagonal, solve_tridiagonal  # noqa: E402
 
 OPERANDS = range(4)
 OPTIONS = ({}, {"periodic": True}, {"pivot": True}, {"periodic": True, "pivot": True})
@@ -573,6 +573,62 @@ def test_factor_along_an_axis_with_constant_rows(rng):
         factor.solve(rhs[:, 1:])
     with pytest.raises(ValueError, match="trans"):
         factor.solve(rhs, trans="X")
+
+
+@pytest.mark.parametrize("where", [None, np.arange(4) != 2])
+@pytest.mark.parametrize("shape", [(4,), (4, 4), (4, 4, 4)])
+def test_axis_of_a_factor_is_that_of_right_hand_sides(rng, shape, where):
+    lower, diag, upper, _ = oracle.dominant(rng, (4,))
+    cube = oracle.uniform(rng, shape)
+    dense = oracle.dense(lower, diag, upper)
+    if where is not None:
+        dense = np.where(where[:, None] & where, dense, np.eye(4))
+    for axis in range(-len(shape), len(shape)):
+        along = partial(np.apply_along_axis, axis=axis, arr=cube)
+        options = {"axis": axis, "where": where}
+        for off in ((lower, upper), (lower[1:], upper[:-1])):
+            made = factor_tridiagonal(off[0], diag, off[1], **options)
+            assert made.axis == axis
+            close(made.solve(cube), along(partial(np.linalg.solve, dense)))
+            close(made.solve(cube, trans="T"), along(partial(np.linalg.solve, dense.T)))
+            close(made.multiply(cube), along(partial(np.dot, dense)))
+        rod = factor_theta(lower, -diag, upper, dt=0.3, theta=0.7, **options)
+        expected = pysolvers.theta_step(lower, -diag, upper, cube, dt=0.3, theta=0.7, **options)
+        close(rod.step(cube), expected)
+        source = np.arange(4.0)
+        expected = pysolvers.theta_step(
+            lower, -diag, upper, cube, dt=0.3, theta=0.7, source=source, **options
+        )
+        close(rod.step(cube, source), expected)
+        mapped = jax.vmap(factor_tridiagonal(-1.0, 4.0, -1.0, rows=4, axis=axis).solve)
+        expected = solve_tridiagonal(-1.0, 4.0, -1.0, cube, axis=axis)
+        close(mapped(np.stack([cube, 2 * cube])), np.stack([expected, 2 * expected]))
+
+
+def test_axis_of_a_factor_that_right_hand_sides_do_not_have_is_refused():
+    for axis, shape in ((1, (4,)), (2, (4, 4)), (-3, (4, 4))):
+        made = factor_tridiagonal(-1.0, 4.0, -1.0, rows=4, axis=axis)
+        for call in (
+            made.solve,
+            made.multiply,
+            factor_theta(0.0, 0, 0.0, dt=1, rows=4, axis=axis).step,
+        ):
+            with pytest.raises(np.exceptions.AxisError, match=f"axis of the factor .*got {axis}"):
+                call(np.ones(shape))
+
+
+def test_mapped_factors_are_solved_with_under_vmap(rng):
+    lower, diag, upper, _ = oracle.dominant(rng, (3, 4))
+    rhs = oracle.uniform(rng, (3, 4, 4))
+    for axis in (0, 1, -1, -2):
+        made = jax.vmap(partial(factor_tridiagonal, axis=axis))(lower, diag, upper)
+        x = jax.vmap(lambda f, b: f.solve(b))(made, rhs)
+        for k in range(3):
+            own = lower[k], diag[k], upper[k]
+            close(x[k], pysolvers.solve_tridiagonal(*own, rhs[k], axis=axis))
+        if axis >= 0:
+            with pytest.raises(ValueError, match=r"solve under the same jax\.vmap"):
+                made.solve(rhs)
 
 
 def test_factor_is_carried_by_loops_and_vmap_and_differentiated(rng):

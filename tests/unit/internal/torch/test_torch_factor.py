@@ -12,7 +12,12 @@ import pysolvers
 
 torch = pytest.importorskip("torch", exc_type=ImportError)
 
-from pysolvers.torch import _factor, factor_tridiagonal, solve_tridiagonal  # noqa: E402
+from pysolvers.torch import (  # noqa: E402
+    _factor,
+    factor_theta,
+    factor_tridiagonal,
+    solve_tridiagonal,
+)
 
 # Of torch.compile itself, in torch 2.7.
 pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
@@ -114,6 +119,51 @@ def test_matrices_along_another_axis_and_constant_diagonals():
     nearly(x.movedim(1, -1), expected)
     constant = factor_tridiagonal(torch.tensor(-1.0, dtype=REAL), 3.0, -1.0, rows=5)
     nearly(constant.solve(rhs, axis=-1), solve_tridiagonal(-1.0, 3.0, -1.0, rhs))
+
+
+@pytest.mark.parametrize("where", [None, torch.arange(4) != 2])
+@pytest.mark.parametrize("shape", [(4,), (4, 4), (4, 4, 4)])
+def test_axis_of_a_factor_is_that_of_right_hand_sides(shape, where):
+    lower, diag, upper, _ = (a.detach() for a in system((), 4))
+    cube = torch.rand(shape, dtype=REAL, generator=torch.manual_seed(0))
+    own = [a.numpy() for a in (lower, diag, upper)]
+    mask = None if where is None else where.numpy()
+    for axis in range(-len(shape), len(shape)):
+        made = factor_tridiagonal(lower, diag, upper, axis=axis, where=where)
+        x = made.solve(cube)
+        options = {"axis": axis, "where": mask}
+        expected = torch.tensor(pysolvers.solve_tridiagonal(*own, cube.numpy(), **options))
+        nearly(x, expected)
+        nearly(made.solve(cube, axis=axis), expected)
+        nearly(made.multiply(x), cube)
+        assert made.axis == axis
+        transposed = pysolvers.factor_tridiagonal(*own, **options).solve(cube.numpy(), trans="T")
+        nearly(made.solve(cube, trans="T"), torch.tensor(transposed))
+        rod = factor_theta(lower, -diag, upper, dt=0.3, theta=0.7, axis=axis, where=where)
+        source = torch.arange(4.0, dtype=REAL)
+        step = {"dt": 0.3, "theta": 0.7, "source": source.numpy(), **options}
+        expected = pysolvers.theta_step(own[0], -own[1], own[2], cube.numpy(), **step)
+        nearly(rod.step(cube, source), torch.tensor(expected))
+        nearly(rod.step(cube, source, axis=axis), torch.tensor(expected))
+        mapped = torch.vmap(made.solve)(torch.stack([cube, 2 * cube]))
+        nearly(mapped, torch.stack([x, 2 * x]))
+    for axis in (len(shape), -len(shape) - 1):
+        made = factor_tridiagonal(lower, diag, upper, axis=axis)
+        rod = factor_theta(lower, -diag, upper, dt=0.1, axis=axis)
+        for call in (made.solve, made.multiply, rod.step):
+            with pytest.raises(np.exceptions.AxisError, match=f"axis of the factor .*got {axis}"):
+                call(cube)
+
+
+def test_products_have_the_axis_of_the_result():
+    *diagonals, _ = (a.detach() for a in system((4, 4), 4))
+    made = factor_tridiagonal(*(a.mT for a in diagonals), axis=1)
+    line = torch.arange(4.0, dtype=REAL)
+    for x in (line, line[:, None] + torch.ones(4, 4, dtype=REAL)):
+        own = x if x.ndim == 1 else x.mT
+        expected = pysolvers.tridiagonal_matvec(*(a.numpy() for a in diagonals), own.numpy())
+        nearly(made.multiply(x), torch.tensor(expected).mT)
+    nearly(made.multiply(line, axis=-1), made.multiply(line).mT)
 
 
 @pytest.mark.parametrize("axis", [-1, 0])
