@@ -158,6 +158,12 @@ heat_step(const ps_heat *h, int64_t count, const ps_exec *exec, ps_heat_report *
 }
 
 static ps_status
+heat_kept(const ps_heat *h, const ps_exec *exec, size_t *bytes)
+{
+    return on_device(exec, [=] { return ps_cuda_heat_kept(h, bytes); });
+}
+
+static ps_status
 heat_cut(const ps_heat_cut *c, int32_t applies, const ps_exec *exec)
 {
     return on_device(exec, [=] { return ps_cuda_heat_cut(c, applies != 0, exec); });
@@ -513,6 +519,7 @@ make_table()
     b.staggered_step = staggered_step;
     b.heat_work = heat_work;
     b.heat_step = heat_step;
+    b.heat_kept = heat_kept;
     b.heat_cut = heat_cut;
     b.gceidd_work = gceidd_work;
     b.gceidd_step = gceidd_step;

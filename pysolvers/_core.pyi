@@ -627,7 +627,7 @@ def gceidd_step(
 ) -> tuple[int, _GceiddReport | None]: ...
 def heat_step(
     codes: tuple[int, int, int, int, int],
-    switches: tuple[int, int, int],
+    switches: tuple[int, int, int, int],
     ratios: tuple[float, float, float],
     sides: tuple[tuple[int, float, tuple[int, int, int], tuple[int, int, int]], ...],
     tables: _Array | None,
@@ -637,6 +637,7 @@ def heat_step(
     t: _Array,
     w: _Array,
     largest: NDArray[float64] | None,
+    kept: object | None,
     count: int,
     threads: int,
     made: NDArray[int64],
@@ -644,6 +645,7 @@ def heat_step(
     stream: int = 0,
     /,
 ) -> tuple[int, _HeatReport | None]: ...
+def heat_keep() -> object: ...
 def heat_cut(
     applies: bool,
     place: tuple[int, int],

@@ -82,6 +82,7 @@ from ._core import (
     factor_step as factor_step,
     gceidd_step as gceidd_step,
     heat_cut as heat_cut,
+    heat_keep as heat_keep,
     heat_step as heat_step,
     laplace_iterate as laplace_iterate,
     lmsor_iterate as lmsor_iterate,

@@ -122,6 +122,8 @@ struct ps_heat {
                         nodes may stay as they are */
     double *largest; /* null, or in the backend's memory: max |t| at the end, not finite
                         if any t is not finite */
+    void *kept; /* null, or heat_kept() bytes that the caller keeps from call to call */
+    int64_t *kept_as; /* what they contain; in the memory of the host: see heat_kept() */
 
     ps_heat_kernels kernels; /* of a device; the rest is for PS_HEAT_KERNELS_PAPER */
     ps_heat_memory memory;

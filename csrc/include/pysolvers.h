@@ -368,6 +368,12 @@ typedef struct {
     ps_status (*heat_work)(const ps_heat *h, const ps_exec *exec, size_t *bytes);
     ps_status (*heat_step)(const ps_heat *h, int64_t count, const ps_exec *exec,
                            ps_heat_report *report);
+    /* Bytes of h->kept, for factors of which the calls of a solver make use without making them
+     * anew; 0: there are none. *h->kept_as is 0 while the memory has nothing, and a call that
+     * writes to it sets it to another number. The caller sets it to 0 again before a call with
+     * another axis, ratio, kind or exchange of a side, another k or other values of k; calls with
+     * the same memory follow each other on a stream. Null for a host. */
+    ps_status (*heat_kept)(const ps_heat *h, const ps_exec *exec, size_t *bytes);
     /* Null for a host. */
     ps_status (*heat_cut)(const ps_heat_cut *c, int32_t applies, const ps_exec *exec);
     /* out = A x and the solution of A x = rhs: ps_diffusion.h. diffusion_solve() of a

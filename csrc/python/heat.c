@@ -1,4 +1,8 @@
-/* heat.c - heat_step(): parse, step without the GIL, report. */
+/* heat.c - heat_step(): parse, step without the GIL, report.
+ *
+ * A capsule of heat_keep() has the memory of the factors that a solver keeps. It is changed by
+ * heat_step() alone, whose calls with the same capsule follow each other, as those with the same t.
+ */
 #include "heat.h"
 
 #include "call.h"
@@ -188,6 +192,65 @@ heat_report(ps_status status, const ps_heat_report *report)
                          report->kernel ? report->kernel : "");
 }
 
+/* What the calls of a solver keep, and the number that the backend gave it. */
+typedef struct {
+    block store;
+    int64_t as;
+} keeper;
+
+static const char keeper_name[] = "pysolvers.heat_kept";
+
+static void
+keeper_free(PyObject *capsule)
+{
+    keeper *const own = PyCapsule_GetPointer(capsule, keeper_name);
+
+    block_free(&own->store);
+    PyMem_Free(own);
+}
+
+PyObject *
+heat_keep(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+{
+    keeper *const own = PyMem_Calloc(1, sizeof *own);
+
+    if (own == NULL) {
+        return PyErr_NoMemory();
+    }
+    PyObject *const capsule = PyCapsule_New(own, keeper_name, keeper_free);
+
+    if (capsule == NULL) {
+        PyMem_Free(own);
+    }
+    return capsule;
+}
+
+/* Let a call use a keeper, with enough memory; -1 with an exception. */
+static int
+keep(keeper *own, int changed, const ps_exec *exec, ps_heat *h)
+{
+    const ps_backend *const backend = ps_backend_get();
+    size_t bytes = 0;
+
+    if (backend->heat_kept == NULL || backend->heat_kept(h, exec, &bytes) != PS_OK ||
+        bytes == 0) {
+        return 0; /* heat_step() reports what is wrong */
+    }
+    if (own->store.bytes < bytes || own->store.device != exec->device) {
+        own->as = 0;
+        block_free(&own->store);
+        if (block_allocate(bytes, FOR_LONG, exec, &own->store) < 0) {
+            return -1;
+        }
+    }
+    if (changed) {
+        own->as = 0;
+    }
+    h->kept = own->store.data;
+    h->kept_as = &own->as;
+    return 0;
+}
+
 static PyObject *
 make_steps(const ps_heat *h, int64_t count, call *in, int64_t *made)
 {
@@ -213,22 +276,27 @@ make_steps(const ps_heat *h, int64_t count, call *in, int64_t *made)
 PyObject *
 heat_step(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    int scheme, kernel, memory, type, threads, device = 0;
+    int scheme, kernel, memory, type, threads, changed, device = 0;
     long long level_step, node_step, count;
     unsigned long long stream = 0;
-    PyObject *side, *tables, *source, *k, *t, *w, *largest, *made_array;
+    PyObject *side, *tables, *source, *k, *t, *w, *largest, *kept, *made_array;
     void *fields[2] = {NULL, NULL};
     pool of_sides, of_source;
     int64_t *made;
     ps_heat h = {0};
     call in;
 
-    if (!PyArg_ParseTuple(args, "(iiiii)(iii)(ddd)O!OO(LL)OOOOLiO|iK:heat_step", &scheme,
-                          &kernel, &memory, &h.mapping, &h.block, &h.fresh, &h.timed,
-                          &h.goes_on, &h.ratio[0], &h.ratio[1], &h.ratio[2],
-                          &PyTuple_Type, &side, &tables, &source, &level_step, &node_step,
-                          &k, &t, &w, &largest, &count, &threads, &made_array, &device,
-                          &stream)) {
+    if (!PyArg_ParseTuple(args, "(iiiii)(iiii)(ddd)O!OO(LL)OOOOOLiO|iK:heat_step",
+                          &scheme, &kernel, &memory, &h.mapping, &h.block, &h.fresh,
+                          &h.timed, &h.goes_on, &changed, &h.ratio[0], &h.ratio[1],
+                          &h.ratio[2], &PyTuple_Type, &side, &tables, &source,
+                          &level_step, &node_step, &k, &t, &w, &largest, &kept, &count,
+                          &threads, &made_array, &device, &stream)) {
+        return NULL;
+    }
+    keeper *const own = kept == Py_None ? NULL : PyCapsule_GetPointer(kept, keeper_name);
+
+    if (kept != Py_None && own == NULL) {
         return NULL;
     }
     if (borrow_t(t, &h, &type) < 0 || borrow_field(w, "w", &h, type, 1, &fields[0]) < 0 ||
@@ -247,7 +315,8 @@ heat_step(PyObject *Py_UNUSED(module), PyObject *args)
     if (parse_sides(side, &of_sides, count, &h) < 0 ||
         point_table(&of_source, "source", source == Py_None ? -1 : 0, count,
                     node_count(&h), &h.source) < 0 ||
-        call_begin(&in, threads, device, stream) < 0) {
+        call_begin(&in, threads, device, stream) < 0 ||
+        (own != NULL && keep(own, changed, &in.exec, &h) < 0)) {
         return NULL;
     }
     return make_steps(&h, count, &in, made);

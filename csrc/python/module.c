@@ -211,9 +211,12 @@ PyDoc_STRVAR(
     "Make steps of convection and diffusion; return status and report.");
 PyDoc_STRVAR(heat_step_doc,
              "heat_step($module, codes, switches, ratios, sides, tables, source, "
-             "source_steps, k, t, w, largest, count, threads, made, device=0, stream=0, "
-             "/)\n--\n\n"
+             "source_steps, k, t, w, largest, kept, count, threads, made, device=0, "
+             "stream=0, /)\n--\n\n"
              "Make time steps of heat conduction; return status and report.");
+PyDoc_STRVAR(heat_keep_doc,
+             "heat_keep($module, /)\n--\n\n"
+             "Return the place of what the steps of a solver keep from call to call.");
 PyDoc_STRVAR(heat_cut_doc,
              "heat_cut($module, applies, place, ends, beyond, first, used, t, before, "
              "differences, outer, weights, spikes, device=0, stream=0, /)\n--\n\n"
@@ -255,6 +258,7 @@ static PyMethodDef module_methods[] = {
     {"laplace_iterate", laplace_iterate, METH_VARARGS, laplace_iterate_doc},
     {"gceidd_step", gceidd_step, METH_VARARGS, gceidd_step_doc},
     {"heat_step", heat_step, METH_VARARGS, heat_step_doc},
+    {"heat_keep", heat_keep, METH_NOARGS, heat_keep_doc},
     {"heat_cut", heat_cut, METH_VARARGS, heat_cut_doc},
     {"diffusion_apply", diffusion_apply, METH_VARARGS, diffusion_apply_doc},
     {"diffusion_solve", diffusion_solve, METH_VARARGS, diffusion_solve_doc},

@@ -254,6 +254,16 @@ ps_cuda_heat_work(const ps_heat *h, const ps_exec *exec, size_t *bytes)
 }
 
 ps_status
+ps_cuda_heat_kept(const ps_heat *h, size_t *bytes)
+{
+    const ps_status status = ps_heat_check(h, 0);
+
+    *bytes =
+        status == PS_OK && h->kernels == PS_HEAT_KERNELS_FUSED ? heat_sweeps_kept(h) : 0;
+    return status;
+}
+
+ps_status
 ps_cuda_heat_step(const ps_heat *h, int64_t count, const ps_exec *exec,
                   ps_heat_report *report)
 {

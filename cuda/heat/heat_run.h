@@ -63,6 +63,9 @@ HeatMatrix heat_matrix(const ps_heat *h, int axis);
 /* Bytes of workspace for all plans and for the sweeps through arrays. */
 ps_status heat_sweeps_work(const ps_heat *h, size_t *bytes);
 
+/* Bytes of what calls keep. */
+size_t heat_sweeps_kept(const ps_heat *h);
+
 /* Make the plans of `run`, whose h, stream and exec are set; exec->work is advanced
  * behind them. */
 template <typename Real> ps_status heat_plan(HeatRun<Real> *run);

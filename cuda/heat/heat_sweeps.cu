@@ -263,6 +263,20 @@ heat_sweeps_work(const ps_heat *h, size_t *bytes)
     return status;
 }
 
+size_t
+heat_sweeps_kept(const ps_heat *h)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    size_t bytes = 0;
+
+    for (int axis = 0; device != nullptr && axis < h->axes; axis++) {
+        if (heat_factor_fits(h, axis)) {
+            bytes += heat_factor_bytes(h, wide_pitch(h, device), axis);
+        }
+    }
+    return bytes;
+}
+
 template <typename Real>
 ps_status
 heat_plan(HeatRun<Real> *run)

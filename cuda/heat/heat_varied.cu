@@ -370,19 +370,23 @@ FluxPlan
 flux_plan_of(const ps_heat *h, int64_t pitch, char *memory)
 {
     const int64_t element = ps_dtype_size(h->dtype);
+    char *kept = static_cast<char *>(h->kept);
     FluxPlan plan = {};
 
     plan.rest = memory;
     for (int axis = 0; axis < h->axes; axis++) {
         OnePassStep step;
 
-        plan.faces[axis] = plan.rest;
         plan.is_factored[axis] = heat_factor_fits(h, axis);
         if (plan.is_factored[axis]) {
+            char *&free = h->kept != nullptr ? kept : plan.rest;
+
             plan.is_there[axis] = true;
-            plan.rest += heat_factor_bytes(h, pitch, axis);
+            plan.faces[axis] = free;
+            free += heat_factor_bytes(h, pitch, axis);
             continue;
         }
+        plan.faces[axis] = plan.rest;
         plan.numbers[axis] = plan.rest + heat_field_bytes(h);
         plan.is_there[axis] = flux_step_of(h, axis, 0, plan, &step);
         if (plan.is_there[axis]) {
@@ -439,10 +443,14 @@ ps_status
 heat_varied_begin(const ps_heat *h, int64_t pitch, const ps_exec *exec)
 {
     const FluxPlan plan = flux_plan_of(h, pitch, static_cast<char *>(exec->work));
+    const bool has_factors = h->kept != nullptr && *h->kept_as == pitch;
     ps_status status = PS_OK;
 
+    if (h->kept != nullptr) {
+        *h->kept_as = 0; /* until all are enqueued */
+    }
     for (int axis = 0; status == PS_OK && axis < h->axes; axis++) {
-        if (!plan.is_there[axis]) {
+        if (!plan.is_there[axis] || (plan.is_factored[axis] && has_factors)) {
             continue;
         }
         if (plan.is_factored[axis]) {
@@ -460,6 +468,9 @@ heat_varied_begin(const ps_heat *h, int64_t pitch, const ps_exec *exec)
         status = for_threads<block_threads>(
             h->nodes[1] * h->nodes[2] * r.tiles, ps_cuda_stream(exec),
             MakeFaces<Real>{r, static_cast<Real *>(plan.numbers[axis])});
+    }
+    if (h->kept != nullptr && status == PS_OK) {
+        *h->kept_as = pitch;
     }
     return status;
 }

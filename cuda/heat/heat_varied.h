@@ -21,7 +21,7 @@ namespace pysolvers::heat {
  * below; other than in t only where both axes have factors (heat_factor.h). */
 ps_status heat_varied_work(const ps_heat *h, int64_t pitch, size_t *bytes);
 
-/* Before the sweeps of a call: k of the faces. */
+/* Before the sweeps of a call: k of the faces, and the factors unless h->kept has them. */
 template <typename Real>
 ps_status heat_varied_begin(const ps_heat *h, int64_t pitch, const ps_exec *exec);
 

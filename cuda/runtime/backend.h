@@ -84,6 +84,7 @@ namespace pysolvers::heat {
 
 /* heat.cu */
 ps_status ps_cuda_heat_work(const ps_heat *h, const ps_exec *exec, size_t *bytes);
+ps_status ps_cuda_heat_kept(const ps_heat *h, size_t *bytes);
 ps_status ps_cuda_heat_step(const ps_heat *h, int64_t count, const ps_exec *exec,
                             ps_heat_report *report);
 

@@ -67,6 +67,9 @@ class HeatState:
         self._codes: tuple[int, ...] | None = None  # of the settings, for the backend
         self._segment: Segment | None = None  # of the steps whose data are in the tables
         self._ratio: tuple[float, ...] = ()  # of these steps, for the backend
+        # What the backend keeps from call to call, and the settings for which it keeps it.
+        self._kept: object = None
+        self._kept_for: tuple[Any, ...] = ()
 
     @property
     def store(self) -> Fields:
@@ -121,6 +124,7 @@ class HeatState:
     def set_k(self, k: Array) -> None:
         """Replace the conductivities at the nodes."""
         if "k" in self._has:
+            self._kept_for = ()
             self._state.set("k", k)
 
     def changes(self, before: dict[Side, Array], after: dict[Side, Array]) -> dict[Side, Array]:
@@ -184,15 +188,23 @@ class HeatState:
         s, backend = self._settings, self._settings.backend
         if self._codes is None:
             self._codes = s.codes(backend)
+            if isinstance(self._state, DeviceFields):
+                self._kept = backend.heat_keep()
+        arguments = self._arguments(backend.HEAT_SIDES, first, lost, measures=measures)
+        kept_for = self._ratio, lost, [side[:2] for side in arguments[1]]
+        is_changed, self._kept_for = kept_for != self._kept_for, ()  # if the call raises
         status, report = backend.heat_step(
             self._codes,
-            (int(is_fresh), int(s.timed), int(goes_on)),
-            *self._arguments(backend.HEAT_SIDES, count, first, lost, measures=measures),
+            (int(is_fresh), int(s.timed), int(goes_on), int(is_changed)),
+            *arguments,
+            self._kept,
+            count,
             s.call_threads,
             made,
             *self.place,
         )
         raise_for_status(status, backend.STATUS, "HeatADI")
+        self._kept_for = kept_for
         found: dict[str, Any] = report
         return found
 
@@ -234,7 +246,6 @@ class HeatState:
     def _arguments(
         self,
         kinds: dict[str, int],
-        count: int,
         first: int,
         lost: tuple[int, int],
         *,
@@ -260,7 +271,6 @@ class HeatState:
             operand("t")[held],
             operand("w")[held],
             operand("largest") if measures else None,
-            count,
         )
 
     @property

@@ -249,6 +249,31 @@ def test_k_of_the_place_at_any_length(shape, sides, dtype):
     assert_near(here.step(3), there.step(3), 1e-12 if dtype == np.float64 else 2e-5)
 
 
+# A solver keeps the factors of its lines from call to call, those of a step of one length.
+@pytest.mark.filterwarnings("ignore:HeatADI. in two dimensions:RuntimeWarning")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(50, 70), (33, 2050), (1100, 1500)])
+def test_kept_factors_are_those_of_the_step(shape, dtype):
+    k = np.random.default_rng(3).uniform(0.2, 2, shape)
+    options = {"diffusivity": k, "scheme": "peaceman-rachford", "dtype": dtype}
+    here, there = pair(shape, boundary=sides_of("mixed", 2), **options)
+    whole, _ = pair(shape, boundary=sides_of("mixed", 2), **options)
+
+    np.testing.assert_array_equal(here.step(1).step(1).step(2).u, whole.step(4).u)
+    there.step(4)
+    for dt in (3.0 * here.dt, here.dt):
+        here.dt = there.dt = dt
+        assert_near(here.step(1).step(1), there.step(2), 1e-12 if dtype == np.float64 else 2e-5)
+
+
+@pytest.mark.filterwarnings("ignore:HeatADI. in two dimensions:RuntimeWarning")
+def test_kept_factors_are_those_of_the_conductivity():
+    here, there = pair((50, 70), scheme="peaceman-rachford", diffusivity=lambda T: 1 + 0.1 * T * T)
+
+    for _ in range(4):
+        assert_near(here.step(1), there.step(1))
+
+
 # In planes of many nodes whose rows begin between sectors, long calls have a w with longer rows.
 @pytest.mark.filterwarnings("ignore:HeatADI. in two dimensions:RuntimeWarning")
 @pytest.mark.parametrize(

@@ -152,6 +152,9 @@ class SharedDevice(transform_device.Device):
     def heat_step(self, *arguments):
         return self._step(_core.heat_step, *arguments)
 
+    def heat_keep(self):
+        return _core.heat_keep()
+
     def heat_cut(self, *arguments):
         *operands, _ordinal, _stream = arguments
         self._queue.append(lambda: self._cut(*operands))
