@@ -4,7 +4,9 @@
  * Items of the ring are the three operands of the matrices of a tile, then each of its right-hand
  * sides, tile after tile. The matrices are eliminated once, to multipliers in registers; each
  * right-hand side is solved in place and stored from its slot: 2 + 3 / k words of memory traffic per
- * unknown of k right-hand sides. From sm_90 on.
+ * unknown of k right-hand sides. The slot of a system that is left to the solver with row exchanges
+ * keeps the right-hand side, which is stored to x: there the other solver reads it if x is rhs, and
+ * writes its solution. From sm_90 on.
  */
 #ifndef PS_CUDA_LINES_SIDES_LOADER_CUH
 #define PS_CUDA_LINES_SIDES_LOADER_CUH
@@ -32,7 +34,6 @@ struct RingState {
     uint32_t tickets[4];
     int64_t
         tiles[4]; /* of the block, in turns; after the last one, one that is not there */
-    uint32_t skips[4]; /* whether x of a system of the tile is not stored */
 
     /* Called by one thread, before a barrier of the block: `warps` warps use a slot. */
     __device__ __forceinline__ void init(int warps)
@@ -160,7 +161,6 @@ struct RingLoader {
         }
         if (leads()) {
             state.tiles[turn & 3] = tile;
-            state.skips[turn & 3] = 0;
         }
         turn++;
         item = 0;

@@ -267,16 +267,13 @@ template <typename Number, bool IS_CLUSTER> struct RingJoiner {
     }
 
     /* What is known of the system, the first one of whose tile is `first`. */
-    __device__ __forceinline__ void report(const Note &note, int64_t first, int32_t turn,
-                                           uint32_t &some_skip) const
+    __device__ __forceinline__ void report(const Note &note, int64_t first,
+                                           int32_t turn) const
     {
         const bool there = first + own < job.t.inner;
         const bool skips = there && job.marks != nullptr && note.not_dominant != 0;
 
         exchange.skip[turn * job.shape.width + own] = skips;
-        if (skips) {
-            some_skip = 1;
-        }
         if (there && rank == 0) {
             report_of(job, first + own, note, skips, 0, 1);
         }
@@ -417,18 +414,6 @@ template <typename Number, int ROW_BYTES> struct RingWorker {
         factor.substitute_each([&](int i) { return at[i * step]; }, put, y[0],
                                y[values.along], put);
     }
-
-    /* Store x of a system from the slot. */
-    __device__ __forceinline__ void store(const Number *slot, int32_t side,
-                                          int64_t of_batch) const
-    {
-        const auto &x = job.t.x;
-        Number *const to = x.system(side, of_batch);
-
-        for (int i = max(-start, 0); i < rows_of; i++) {
-            to[(start + i) * x.row] = slot[offset + i * step];
-        }
-    }
 };
 
 /* The roles of the warps of a block. All of them pass the same barriers: one after the elimination
@@ -469,9 +454,8 @@ work_on_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchan
             worker.reduce(now, 0);
         }
         __syncthreads();
-        const bool skips = state.skips[turn & 3] != 0;
-        const bool stores =
-            skips && there && exchange.skip[(turn & 1) * s.width + worker.system] == 0;
+        const bool solves =
+            works && exchange.skip[(turn & 1) * s.width + worker.system] == 0;
 
 #pragma unroll 1
         for (int32_t side = 0; side < sides; side++) {
@@ -484,13 +468,10 @@ work_on_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchan
                 }
             }
             __syncthreads();
-            if (works) {
+            if (solves) {
                 worker.substitute(own, side & 1);
             }
             bulk_fence();
-            if (stores) {
-                worker.store(own, side, system);
-            }
         }
     }
     __syncthreads();
@@ -511,7 +492,7 @@ join_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchange,
 
         __syncthreads();
         if (joins) {
-            joiner.report(joiner.make(), first, turn & 1, state.skips[turn & 3]);
+            joiner.report(joiner.make(), first, turn & 1);
         }
         __syncthreads();
 #pragma unroll 1
@@ -533,10 +514,8 @@ copy_tiles(const SideRingJob<Number> &job, RingState &state,
     const int32_t slots = job.shape.slots, sides = job.sides;
     int32_t slot = 0; /* of the next side that is stored */
     int64_t last = -1;
-    const auto store = [&](int64_t tile, int32_t side, int32_t turn) {
-        if (state.skips[turn & 3] == 0) {
-            copies.store(loader.slots + slot * job.shape.numbers, side, tile);
-        }
+    const auto store = [&](int64_t tile, int32_t side) {
+        copies.store(loader.slots + slot * job.shape.numbers, side, tile);
         commit_stores();
         slot = slot + 1 < slots ? slot + 1 : 0;
     };
@@ -548,7 +527,7 @@ copy_tiles(const SideRingJob<Number> &job, RingState &state,
 
         __syncthreads();
         if (turn > 0) {
-            store(last, sides - 1, turn - 1);
+            store(last, sides - 1);
             stores_read_but<1>();
             loader.release(1);
         }
@@ -560,7 +539,7 @@ copy_tiles(const SideRingJob<Number> &job, RingState &state,
         for (int32_t side = 0; side < sides; side++) {
             __syncthreads();
             if (side > 0) {
-                store(tile, side - 1, turn);
+                store(tile, side - 1);
                 stores_read_but<1>();
                 loader.release(side > 1 ? 1 : 0);
             }
@@ -569,7 +548,7 @@ copy_tiles(const SideRingJob<Number> &job, RingState &state,
     }
     __syncthreads();
     if (turn > 0) {
-        store(last, sides - 1, turn - 1);
+        store(last, sides - 1);
         stores_read();
     }
 }

@@ -84,7 +84,8 @@ template <typename Number> struct RingExchange {
     RingFrame<Number> *frames; /* of the blocks */
     RingLoad<Number> *loads;   /* two turns */
     uint32_t *note;            /* of the chunks */
-    uint8_t *skip;             /* two turns: systems whose x is not stored */
+    uint8_t *skip;             /* two turns: systems that are not solved */
+    void *end;
 
     RingExchange() = default;
     __host__ __device__ __forceinline__ RingExchange(const SideRing &s, void *memory)
@@ -101,11 +102,12 @@ template <typename Number> struct RingExchange {
         ends = block + 4 * sent;
         note = reinterpret_cast<uint32_t *>(ends + sent);
         skip = reinterpret_cast<uint8_t *>(note + all);
+        end = skip + 2 * s.width;
     }
     static size_t bytes_of(const SideRing &s)
     {
         const RingExchange empty(s, nullptr);
-        return (reinterpret_cast<uintptr_t>(empty.skip) + 2 * s.width + 127) / 128 * 128;
+        return (reinterpret_cast<uintptr_t>(empty.end) + 127) / 128 * 128;
     }
 };
 

@@ -64,20 +64,6 @@ template <typename Number> struct RowCopies {
         });
     }
 
-    /* Store the systems of a tile that are not skipped. */
-    __device__ __forceinline__ void store_some(const Number *from, int32_t side,
-                                               int64_t tile, const uint8_t *skip) const
-    {
-        const Output<Number> &x = job.t.x;
-        Number *const to = x.system(side, tile * job.shape.team.teams);
-
-        each(tile, [&](int32_t k, int32_t i) {
-            if (skip[k] == 0) {
-                to[k * x.inner + i * x.row] = from[k * job.shape.team.rows + i];
-            }
-        });
-    }
-
   private:
     __device__ __forceinline__ int32_t systems_of(int64_t tile) const
     {
@@ -108,34 +94,13 @@ template <typename Number> struct RowCopies {
             visit(data + k * inner, k * job.shape.team.rows, bytes());
         }
     }
-
-    /* visit(k, i) for row i of system k, for all of a tile. */
-    template <typename Visit>
-    __device__ __forceinline__ void each(int64_t tile, const Visit &visit) const
-    {
-        const int32_t count = systems_of(tile), rows = job.shape.team.rows;
-        const int32_t lane = threadIdx.x % 32, more = 32 / rows, rest = 32 % rows;
-        int32_t k = lane / rows, i = lane % rows;
-
-#pragma unroll 4
-        while (k < count) {
-            visit(k, i);
-            k += more;
-            i += rest;
-            if (i >= rows) {
-                i -= rows;
-                k++;
-            }
-        }
-    }
 };
 
 /* The warp that copies. A slot is free when its store has read it, which is awaited after the next
  * store has begun. */
 template <typename Number>
 __device__ __forceinline__ void
-copy_tiles(const SideRowsJob<Number> &job, RingState &state,
-           const RowsExchange<Number> &exchange, Number *slots)
+copy_tiles(const SideRowsJob<Number> &job, RingState &state, Number *slots)
 {
     const RowCopies<Number> copies = {job};
     RingLoader<Number, false, SideRowsJob<Number>, RowCopies<Number>> loader = {
@@ -157,21 +122,11 @@ copy_tiles(const SideRowsJob<Number> &job, RingState &state,
         for (int q = 0; q < 3; q++) {
             wait();
         }
-        const bool whole = state.skips[turn & 3] == 0;
-
         stores_read();
         loader.release(turn > 0 ? 4 : 3);
 #pragma unroll 1
         for (int32_t side = 0; side < job.sides; side++) {
-            const Number *const from = slots + wait() * job.shape.numbers;
-
-            if (whole) {
-                copies.store(from, side, tile);
-            }
-            else {
-                copies.store_some(from, side, tile,
-                                  exchange.skip + (turn & 3) * job.shape.team.teams);
-            }
+            copies.store(slots + wait() * job.shape.numbers, side, tile);
             commit_stores();
             stores_read_but<1>();
             loader.release(side > 0 ? 1 : 0);
@@ -189,6 +144,7 @@ template <typename Number, int ROWS> struct RowWorker {
     const SharedThreadPlace self;
     const int32_t offset; /* of its first number in a slot */
     Factor factor;
+    bool writes = false; /* whether the rows of the slot become x */
     int parity = 0;
 
     __device__ __forceinline__ RowWorker(const SideRowsJob<Number> &j,
@@ -199,8 +155,7 @@ template <typename Number, int ROWS> struct RowWorker {
     }
 
     __device__ __forceinline__ void make(const Number *lower, const Number *diag,
-                                         const Number *upper, int64_t tile, int32_t turn,
-                                         uint32_t &some_skip)
+                                         const Number *upper, int64_t tile)
     {
         const int64_t system = tile * team.teams + self.team;
         const bool there = works() && system < job.t.inner;
@@ -214,14 +169,11 @@ template <typename Number, int ROWS> struct RowWorker {
         if (works() && self.chunk == 0) {
             exchange.bad_pivot[self.team] = BadPivot::none;
             exchange.not_dominant[self.team] = 0;
-            exchange.skip[turn * team.teams + self.team] = skips;
-            if (skips) {
-                some_skip = 1;
-            }
         }
+        writes = there && !skips;
     }
 
-    /* Replace the side in a slot by x. */
+    /* Replace the side in a slot by x, if the elimination is that of the system. */
     __device__ __forceinline__ void solve(Number *slot)
     {
         Number *const at = slot + offset;
@@ -274,7 +226,7 @@ template <typename Number, int ROWS> struct RowWorker {
         factor.chunk.substitute(rhs, ends.y_left, ends.y);
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
-            if (self.start + i >= 0 && works()) {
+            if (self.start + i >= 0 && writes) {
                 at[i] = rhs[i];
             }
         }
@@ -376,8 +328,8 @@ solve_tiles(const SideRowsJob<Number> &job, RingState &state,
         }
         const int32_t diag = wait(), upper = wait();
 
-        worker.make(slots + lower * size, slots + diag * size, slots + upper * size, tile,
-                    turn & 3, state.skips[turn & 3]);
+        worker.make(slots + lower * size, slots + diag * size, slots + upper * size,
+                    tile);
         __syncwarp();
         leave(lower);
         leave(diag);
@@ -418,7 +370,7 @@ __launch_bounds__(side_rows_threads<Number, ROWS> + 32, 1)
     }
     __syncthreads();
     if (warp == s.workers() / 32) {
-        copy_tiles(job, state, exchange, slots);
+        copy_tiles(job, state, slots);
     }
     else {
         solve_tiles<Number, ROWS>(job, state, exchange, slots);

@@ -47,7 +47,7 @@ template <typename Number> struct RowsExchange {
     Load<Number> *load;  /* of the warps, in two turns */
     int32_t *bad_pivot;  /* of the matrix */
     int32_t *not_dominant;
-    uint8_t *skip; /* four turns: whether x of the system is not stored */
+    void *end;
 
     __host__ __device__ __forceinline__ RowsExchange(const SideRows &s, void *memory)
     {
@@ -60,13 +60,12 @@ template <typename Number> struct RowsExchange {
         unit = reinterpret_cast<Frame<Number> *>(load + 2 * warps);
         bad_pivot = reinterpret_cast<int32_t *>(unit + warps);
         not_dominant = bad_pivot + teams;
-        skip = reinterpret_cast<uint8_t *>(not_dominant + teams);
+        end = not_dominant + teams;
     }
     static size_t bytes_of(const SideRows &s)
     {
         const RowsExchange empty(s, nullptr);
-        return (reinterpret_cast<uintptr_t>(empty.skip) + 4 * s.team.teams + 127) / 128 *
-               128;
+        return (reinterpret_cast<uintptr_t>(empty.end) + 127) / 128 * 128;
     }
 };
 
