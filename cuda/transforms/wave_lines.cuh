@@ -321,7 +321,7 @@ template <typename Real, int ROWS, bool STREAMS>
 static size_t
 wave_bytes(const ColumnShape &shape)
 {
-    return ColumnExchange<BySums<Real>>::bytes_of(shape) +
+    return bytes_of_arrays<ColumnExchange<BySums<Real>>>(shape) +
            (STREAMS ? WaveStream<Real, ROWS>::bytes_of(shape) : 0);
 }
 

@@ -39,9 +39,8 @@ lies_by_column(const ps_tridiag *t)
            lies_by_column(t->rhs.stride) && lies_by_column(t->x.stride);
 }
 
-bool
-ps_cuda_column_accepts(const ps_tridiag *t, const ps_cuda_device *device,
-                       ColumnShape *shape)
+static bool
+accepts(const ps_tridiag *t, const ps_cuda_device *device, ColumnShape *shape)
 {
     return lies_by_column(t) && ps_cuda_column_shape(t->dtype, t->rows, 5, device, shape);
 }
@@ -99,9 +98,8 @@ access_of(const ps_tridiag &t, std::initializer_list<const ps_input *> inputs)
 
 /* Rows that are copied element by element take 1.15 times as long as one side after the other.
  */
-bool
-ps_cuda_side_columns_accepts(const ps_tridiag *t, const ps_cuda_device *device,
-                             ColumnShape *shape)
+static bool
+accepts_sides(const ps_tridiag *t, const ps_cuda_device *device, ColumnShape *shape)
 {
     return has_side_groups(*t) && lies_by_column(t) &&
            access_of(*t, {&t->lower, &t->diag, &t->upper, &t->rhs}) !=
@@ -130,9 +128,8 @@ uses_work_queue(const ps_tridiag &t, const ColumnShape &shape,
            pays_for_work_queue(tiles_of(t, shape), device->processors / shape.blocks);
 }
 
-size_t
-ps_cuda_column_work(const ps_tridiag *t, const ColumnShape &shape,
-                    const ps_cuda_device *device)
+static size_t
+work(const ps_tridiag *t, const ColumnShape &shape, const ps_cuda_device *device)
 {
     return uses_work_queue(*t, shape, device) ? work_queue_bytes(1) : 0;
 }
@@ -159,10 +156,9 @@ job_of(const ps_tridiag &t, const ColumnShape &shape, uint8_t *marks,
     return job;
 }
 
-ps_status
-ps_cuda_column_solve(const ps_tridiag *t, const ColumnShape &shape,
-                     const ps_cuda_device *device, uint8_t *marks, void *work,
-                     cudaStream_t stream)
+static ps_status
+solve(const ps_tridiag *t, const ColumnShape &shape, const ps_cuda_device *device,
+      uint8_t *marks, void *work, cudaStream_t stream)
 {
     uint32_t *const counter =
         uses_work_queue(*t, shape, device) ? static_cast<uint32_t *>(work) : nullptr;
@@ -172,19 +168,19 @@ ps_cuda_column_solve(const ps_tridiag *t, const ColumnShape &shape,
     });
 }
 
-size_t
-ps_cuda_side_columns_work(const ps_tridiag *t, const ColumnShape &shape,
-                          const ps_cuda_device *device)
+const lines::ShapedKernels<ColumnShape> ps_cuda_columns = {accepts, work, solve};
+
+static size_t
+work_of_sides(const ps_tridiag *t, const ColumnShape &shape, const ps_cuda_device *device)
 {
     const ps_tridiag groups = groups_of(*t);
 
-    return ps_cuda_column_work(&groups, shape, device);
+    return work(&groups, shape, device);
 }
 
-ps_status
-ps_cuda_side_columns_solve(const ps_tridiag *t, const ColumnShape &shape,
-                           const ps_cuda_device *device, uint8_t *marks, void *work,
-                           cudaStream_t stream)
+static ps_status
+solve_sides(const ps_tridiag *t, const ColumnShape &shape, const ps_cuda_device *device,
+            uint8_t *marks, void *work, cudaStream_t stream)
 {
     const ps_tridiag groups = groups_of(*t);
     uint32_t *const counter =
@@ -207,6 +203,9 @@ ps_cuda_side_columns_solve(const ps_tridiag *t, const ColumnShape &shape,
         return launch_side_columns(job, stream);
     });
 }
+
+const lines::ShapedKernels<ColumnShape> ps_cuda_side_columns = {
+    accepts_sides, work_of_sides, solve_sides};
 
 /* The ring of a step copies `in` as operand q, `ahead` rows ahead. */
 template <typename Job, typename Number>

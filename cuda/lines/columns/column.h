@@ -11,6 +11,7 @@
 #include "device/operand.cuh"
 #include "lines/columns/column.cuh"
 #include "lines/join/step_terms.cuh"
+#include "lines/shaped_kernels.h"
 #include "runtime/engine.h"
 
 namespace pysolvers::columns {
@@ -178,38 +179,21 @@ template <typename Real, FluxKind KIND> struct FluxColumnJob : ColumnJob<BySums<
 bool ps_cuda_column_shape(ps_dtype dtype, int64_t rows, int32_t widest,
                           const ps_cuda_device *device, ColumnShape *shape);
 
-/* Whether the systems of `t`, whose batch axes are merged, are suitable for column
- * kernels, and a block or a cluster of the device can hold one. `shape` depends on the
- * number of rows and the dtype only. */
-bool ps_cuda_column_accepts(const ps_tridiag *t, const ps_cuda_device *device,
-                            ColumnShape *shape);
-/* The same for a step of real numbers. */
+/* For systems along a strided axis of which a block or a cluster of the device can hold one;
+ * the shape depends on the number of rows and the dtype only. */
+extern const lines::ShapedKernels<ColumnShape> ps_cuda_columns;
+
+/* For several right-hand sides of each matrix, which are eliminated together: systems of real
+ * numbers that are not in row-sum form, with the sides on the outer axis. */
+extern const lines::ShapedKernels<ColumnShape> ps_cuda_side_columns;
+
+/* Whether a step of real numbers, whose batch axes are merged, suits column kernels. */
 bool ps_cuda_step_column_accepts(const ps_tridiag *t, StepKind kind,
                                  const ps_cuda_device *device, ColumnShape *shape);
-
-/* Bytes of workspace, and the solve by PS_PARTITION of an accepted batch; marks may be
- * null. */
-size_t ps_cuda_column_work(const ps_tridiag *t, const ColumnShape &shape,
-                           const ps_cuda_device *device);
-ps_status ps_cuda_column_solve(const ps_tridiag *t, const ColumnShape &shape,
-                               const ps_cuda_device *device, uint8_t *marks, void *work,
-                               cudaStream_t stream);
-
-/* The same for a step, whose batch axes are merged. */
 ps_status ps_cuda_step_column_solve(const ps_tridiag *t, const StepTerms &terms,
                                     const ColumnShape &shape,
                                     const ps_cuda_device *device, uint8_t *marks,
                                     void *work, cudaStream_t stream);
-
-/* The same for several right-hand sides of each matrix, which are eliminated together:
- * systems of real numbers that are not in row-sum form, with the sides on the outer axis. */
-bool ps_cuda_side_columns_accepts(const ps_tridiag *t, const ps_cuda_device *device,
-                                  ColumnShape *shape);
-size_t ps_cuda_side_columns_work(const ps_tridiag *t, const ColumnShape &shape,
-                                 const ps_cuda_device *device);
-ps_status ps_cuda_side_columns_solve(const ps_tridiag *t, const ColumnShape &shape,
-                                     const ps_cuda_device *device, uint8_t *marks,
-                                     void *work, cudaStream_t stream);
 
 /* column_kernel.cuh: enqueue the kernel of a job. */
 template <typename Number>
@@ -254,7 +238,7 @@ column_bytes(const ColumnShape &shape)
 {
     return shape.warps * sizeof(ElementOf<Number>) *
                column_words<Number, ROWS, IS_CLUSTER, ACCESS, Job> +
-           ColumnExchange<Number>::bytes_of(shape);
+           bytes_of_arrays<ColumnExchange<Number>>(shape);
 }
 
 } // namespace pysolvers::columns

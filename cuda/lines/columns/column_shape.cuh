@@ -4,6 +4,7 @@
 #ifndef PS_CUDA_LINES_COLUMNS_COLUMN_SHAPE_CUH
 #define PS_CUDA_LINES_COLUMNS_COLUMN_SHAPE_CUH
 
+#include "device/shared_arrays.h"
 #include "device/sides.cuh"
 #include "lines/join/levels.cuh"
 
@@ -84,6 +85,7 @@ template <typename Number> struct ColumnExchange {
     ValueOf<Number> *y; /* one row more: the unknown before the first row of the block */
     Note *note;
     uint8_t *not_dominant;
+    void *end;
     int32_t pitch, entries;
 
     __host__ __device__ __forceinline__ ColumnExchange(const ColumnShape &shape,
@@ -98,11 +100,7 @@ template <typename Number> struct ColumnExchange {
         y = reinterpret_cast<ValueOf<Number> *>(field + fields * entries);
         note = reinterpret_cast<Note *>(y + entries + pitch);
         not_dominant = reinterpret_cast<uint8_t *>(note + entries);
-    }
-    static size_t bytes_of(const ColumnShape &shape)
-    {
-        const ColumnExchange empty(shape, nullptr);
-        return reinterpret_cast<uintptr_t>(empty.not_dominant) + empty.pitch;
+        end = not_dominant + pitch;
     }
     __device__ __forceinline__ void put(int32_t at, const Segment<Number> &s) const
     {

@@ -45,18 +45,28 @@ ps_cuda_merged(const ps_tridiag *t)
 
 namespace {
 
+/* Whole systems along a strided axis, or several right-hand sides of each matrix: one after the other
+ * along a contiguous axis and along a strided one, or in groups along a strided axis. Otherwise by
+ * `plan`: tiles, groups of right-hand sides in tiles, long systems. */
+enum class Kernels {
+    columns,
+    side_rows,
+    side_ring,
+    side_columns,
+    tiles,
+    groups,
+    long_systems
+};
+
 /* How a batch is solved. */
 struct Shapes {
     Plan plan;
     ColumnShape columns;
     SideRing ring;
     SideRows rows;
-    bool is_there;            /* otherwise no plan fits the device */
-    bool by_columns, is_long; /* otherwise by tiles */
-    bool has_halos;           /* of long systems */
-    bool by_groups;           /* right-hand sides of a matrix together */
-    bool by_ring,
-        by_rows; /* or one after the other: along a strided axis, a contiguous one */
+    Kernels kernels;
+    bool is_there;  /* otherwise no plan fits the device */
+    bool has_halos; /* of long systems */
 };
 
 /* A batch with its plan. */
@@ -66,43 +76,59 @@ struct Planned : Shapes {
 
 } // namespace
 
+/* visit(kernels, shape) of those that have a shape. */
+template <typename Any, typename Visit>
+static auto
+with_shape(Any &s, const Visit &visit)
+{
+    switch (s.kernels) {
+    case Kernels::side_rows:
+        return visit(ps_cuda_side_rows, s.rows);
+    case Kernels::side_ring:
+        return visit(ps_cuda_side_ring, s.ring);
+    case Kernels::side_columns:
+        return visit(ps_cuda_side_columns, s.columns);
+    default:
+        return visit(ps_cuda_columns, s.columns);
+    }
+}
+
+static bool
+has_shape(const Shapes &s)
+{
+    return s.kernels <= Kernels::side_columns;
+}
+
 static Shapes
 shapes_of(const ps_tridiag &t, const ps_cuda_device *device)
 {
     Shapes s = {};
 
-    s.by_rows = ps_cuda_side_rows_accepts(&t, device, &s.rows);
-    s.by_ring = !s.by_rows && ps_cuda_side_ring_accepts(&t, device, &s.ring);
-    if (s.by_rows || s.by_ring) {
-        s.is_there = true;
-        return s;
-    }
-    s.by_groups = ps_cuda_side_columns_accepts(&t, device, &s.columns);
-    s.by_columns = s.by_groups || ps_cuda_column_accepts(&t, device, &s.columns);
-    if (s.by_columns) {
-        s.is_there = true;
-        return s;
+    s.is_there = true;
+    for (Kernels of : {Kernels::side_rows, Kernels::side_ring, Kernels::side_columns,
+                       Kernels::columns}) {
+        s.kernels = of;
+        if (with_shape(s, [&](const auto &kernels, auto &shape) {
+                return kernels.accepts(&t, device, &shape);
+            })) {
+            return s;
+        }
     }
     if (has_side_groups(t)) {
         const ps_tridiag groups = groups_of(t);
         Choice of_groups;
 
-        s.by_groups = ps_cuda_choose_groups(&groups, device, &of_groups) &&
-                      ps_cuda_plan(&groups, device, of_groups, &s.plan);
-        if (s.by_groups) {
-            s.is_there = true;
+        s.kernels = Kernels::groups;
+        if (ps_cuda_choose_groups(&groups, device, &of_groups) &&
+            ps_cuda_plan(&groups, device, of_groups, &s.plan)) {
             return s;
         }
     }
     const Choice c = ps_cuda_choose(&t, device);
     s.has_halos = ps_cuda_plan_halos(&t, device, &s.plan);
-    if (s.has_halos) {
-        s.is_there = s.is_long = true;
-        return s;
-    }
-    s.is_long = c.warps > 0;
-    s.is_there = ps_cuda_plan(&t, device, c, &s.plan);
-    if (s.is_there && !s.is_long) {
+    s.kernels = s.has_halos || c.warps > 0 ? Kernels::long_systems : Kernels::tiles;
+    s.is_there = s.has_halos || ps_cuda_plan(&t, device, c, &s.plan);
+    if (s.is_there && s.kernels == Kernels::tiles) {
         ps_cuda_plan_ahead(&t, device, &s.plan);
     }
     return s;
@@ -123,17 +149,12 @@ plan_of(const ps_tridiag *t, const ps_cuda_device *device, Planned *p)
 static size_t
 work_of(const Planned &p, const ps_cuda_device *device)
 {
-    if (p.by_rows) {
-        return ps_cuda_side_rows_work(&p.t, p.rows, device);
+    if (has_shape(p)) {
+        return with_shape(p, [&](const auto &kernels, const auto &shape) {
+            return kernels.work(&p.t, shape, device);
+        });
     }
-    if (p.by_ring) {
-        return ps_cuda_side_ring_work(&p.t, p.ring, device);
-    }
-    if (p.by_columns) {
-        return p.by_groups ? ps_cuda_side_columns_work(&p.t, p.columns, device)
-                           : ps_cuda_column_work(&p.t, p.columns, device);
-    }
-    if (p.is_long) {
+    if (p.kernels == Kernels::long_systems) {
         return ps_cuda_long_work(&p.t, p.plan, p.has_halos, device);
     }
     return p.plan.work_queue ? work_queue_bytes(1) : 0;
@@ -205,24 +226,17 @@ static ps_status
 solve_planned(const Planned &p, const ps_cuda_device *device, uint8_t *marks,
               const ps_exec *exec, void *work)
 {
-    if (p.by_rows) {
-        return ps_cuda_side_rows_solve(&p.t, p.rows, device, marks, work,
-                                       ps_cuda_stream(exec));
+    if (has_shape(p)) {
+        return with_shape(p, [&](const auto &kernels, const auto &shape) {
+            return kernels.solve(&p.t, shape, device, marks, work, ps_cuda_stream(exec));
+        });
     }
-    if (p.by_ring) {
-        return ps_cuda_side_ring_solve(&p.t, p.ring, device, marks, work,
-                                       ps_cuda_stream(exec));
-    }
-    if (p.by_columns) {
-        return (p.by_groups ? ps_cuda_side_columns_solve : ps_cuda_column_solve)(
-            &p.t, p.columns, device, marks, work, ps_cuda_stream(exec));
-    }
-    if (p.by_groups) {
+    if (p.kernels == Kernels::groups) {
         return with_real(p.t.dtype, [&](auto zero) {
             return solve_groups<decltype(zero)>(p, marks, work, ps_cuda_stream(exec));
         });
     }
-    if (p.is_long) {
+    if (p.kernels == Kernels::long_systems) {
         return ps_cuda_long_solve(&p.t, p.plan, p.has_halos, device, marks, exec, work);
     }
     return with_form(p.t, [&](auto zero) {
@@ -281,17 +295,18 @@ work(const ps_tridiag *t, const ps_options *options, size_t *bytes)
 static const char *
 kernel_of(const Planned &p)
 {
-    if (p.by_rows) {
+    switch (p.kernels) {
+    case Kernels::side_rows:
         return "partition rows";
-    }
-    if (p.by_ring) {
+    case Kernels::side_ring:
         return p.ring.blocks > 1 ? "partition ring cluster" : "partition ring";
-    }
-    if (p.by_columns) {
+    case Kernels::side_columns:
+    case Kernels::columns:
         return p.columns.blocks > 1 ? "partition columns cluster" : "partition columns";
-    }
-    if (p.is_long) {
+    case Kernels::long_systems:
         return p.has_halos ? "partition halos" : "partition two passes";
+    default:
+        break;
     }
     if (p.plan.shape.blocks > 1) {
         return "partition cluster";

@@ -17,6 +17,8 @@
 #include "device/tile_copy.cuh"
 #include "device/work_queue.cuh"
 #include "lines/shared/shared_levels.cuh"
+#include "lines/sides/loader.h"
+#include "runtime/launch.cuh"
 
 namespace pysolvers::sides {
 
@@ -92,8 +94,8 @@ eliminate_chunk(shared::ChunkFactor<Number, ROWS> &factor, const Rows &rows,
 
 /* Loads the ring; called by all lanes of a warp. `Copies` has load(to, q, side, tile, full) of input
  * q, and end(full), which ends the wait for a slot that is not loaded. */
-template <typename Number, bool IS_CLUSTER, typename Job, typename Copies>
-struct RingLoader {
+template <bool IS_CLUSTER, typename Job, typename Copies> struct RingLoader {
+    using Number = typename Job::Number;
     const Job &job;
     RingState &state;
     const Copies &copies;
@@ -200,6 +202,38 @@ report_of(const Job &job, int64_t system, const Note &note, bool skips, int32_t 
             job.marks[of_batch] = skips;
         }
     }
+}
+
+/* Enqueue a kernel that has any number of clusters, whose shared memory has the slots, then
+ * `others` bytes. */
+template <typename Job>
+inline ps_status
+launch_tiles(void (*kernel)(const Job), const Job &job, size_t others,
+             cudaStream_t stream)
+{
+    const auto &s = job.shape;
+    const size_t bytes =
+        others + static_cast<size_t>(s.slots) * s.numbers * sizeof(typename Job::Number);
+    int fit = 0;
+
+    if (resident(kernel, s.threads(), bytes, s.blocks, &fit) != cudaSuccess || fit == 0) {
+        return PS_DEVICE_FAILURE;
+    }
+    const int64_t rounds = divided_up(job.tiles, fit);
+    Launch launch(divided_up(job.tiles, rounds) * s.blocks, s.threads(), bytes, stream);
+
+    if (s.blocks > 1) {
+        launch.in_clusters(s.blocks);
+    }
+    if (job.work_queue != nullptr) {
+        const ps_status status = clear_work_queue(job.work_queue, 1, stream);
+
+        if (status != PS_OK) {
+            return status;
+        }
+        launch.closely();
+    }
+    return launch.run(kernel, job);
 }
 
 } // namespace pysolvers::sides

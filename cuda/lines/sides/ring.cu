@@ -5,14 +5,9 @@
 
 #include "device/sides.cuh"
 #include "device/tensor_map.h"
-#include "device/work_queue.cuh"
 #include "runtime/math.cuh"
 
 namespace pysolvers::sides {
-
-static constexpr int32_t least_slots = 5, most_slots = 12;
-static constexpr size_t statics_bytes = 1024;  /* static shared memory of a block */
-static constexpr size_t reserved_bytes = 1024; /* by the driver, of a block */
 
 /* Rows of 256 bytes for short systems, of 128 for those that need more chunks. */
 static int32_t
@@ -26,19 +21,12 @@ static bool
 set_slots(int32_t bytes, const ps_cuda_device *device, SideRing *s)
 {
     const size_t slot = static_cast<size_t>(s->numbers) * bytes;
-    const size_t others = bytes == 4 ? RingExchange<float>::bytes_of(*s)
-                                     : RingExchange<double>::bytes_of(*s);
+    const size_t others = bytes == 4 ? bytes_of_arrays<RingExchange<float>>(*s)
+                                     : bytes_of_arrays<RingExchange<double>>(*s);
 
     for (int blocks = 4; blocks >= 1; blocks--) {
-        const size_t memory =
-            std::min<size_t>(device->shared_bytes_processor / blocks - reserved_bytes,
-                             device->shared_bytes) -
-            statics_bytes;
-        const int64_t fit =
-            memory > others ? static_cast<int64_t>((memory - others) / slot) : 0;
-
-        if (fit >= (blocks > 1 ? 7 : least_slots)) {
-            s->slots = static_cast<int32_t>(std::min<int64_t>(fit, most_slots));
+        s->slots = slots_that_fit(device, blocks, slot, others);
+        if (s->slots >= (blocks > 1 ? 7 : least_slots)) {
             return true;
         }
     }
@@ -103,9 +91,8 @@ map_operands(const ps_tridiag &t, const SideRing &s, SideRingJob<Number> *job)
            map_operand(t, s, t.x.data, t.x.stride, t.rows, t.outer, first, &job->first_x);
 }
 
-bool
-ps_cuda_side_ring_accepts(const ps_tridiag *t, const ps_cuda_device *device,
-                          SideRing *shape)
+static bool
+accepts(const ps_tridiag *t, const ps_cuda_device *device, SideRing *shape)
 {
     SideRingJob<float> job;
 
@@ -118,44 +105,20 @@ ps_cuda_side_ring_accepts(const ps_tridiag *t, const ps_cuda_device *device,
            map_operands(*t, *shape, &job);
 }
 
-static int64_t
-tiles_of(const ps_tridiag &t, const SideRing &s)
-{
-    return divided_up(t.inner, s.width);
-}
-
-static bool
-uses_work_queue(const ps_tridiag &t, const SideRing &s, const ps_cuda_device *device)
-{
-    return pays_for_work_queue(tiles_of(t, s), device->processors / s.blocks);
-}
-
-size_t
-ps_cuda_side_ring_work(const ps_tridiag *t, const SideRing &shape,
-                       const ps_cuda_device *device)
-{
-    return uses_work_queue(*t, shape, device) ? work_queue_bytes(1) : 0;
-}
-
-ps_status
-ps_cuda_side_ring_solve(const ps_tridiag *t, const SideRing &shape,
-                        const ps_cuda_device *device, uint8_t *marks, void *work,
-                        cudaStream_t stream)
+static ps_status
+solve(const ps_tridiag *t, const SideRing &shape, const ps_cuda_device *device,
+      uint8_t *marks, void *work, cudaStream_t stream)
 {
     return with_real(t->dtype, [&](auto zero) {
         using Number = decltype(zero);
-        SideRingJob<Number> job = {};
+        SideRingJob<Number> job = {tiles_of<Number>(*t, shape, device, marks, work)};
 
-        job.t = systems_of<Number>(*t);
-        job.shape = shape;
-        job.tiles = tiles_of(*t, shape);
-        job.sides = static_cast<int32_t>(t->outer);
-        job.marks = marks;
-        job.work_queue =
-            uses_work_queue(*t, shape, device) ? static_cast<uint32_t *>(work) : nullptr;
         return map_operands(*t, shape, &job) ? launch_side_ring(job, stream)
                                              : PS_DEVICE_FAILURE;
     });
 }
+
+const ShapedKernels<SideRing> ps_cuda_side_ring = {accepts, work_of_tiles<SideRing>,
+                                                   solve};
 
 } // namespace pysolvers::sides

@@ -23,8 +23,6 @@
 #include "lines/panels/panel_factor.cuh"
 #include "lines/sides/loader.cuh"
 #include "lines/sides/ring.h"
-#include "runtime/launch.cuh"
-#include "runtime/math.cuh"
 
 namespace pysolvers::sides {
 
@@ -176,8 +174,7 @@ template <typename Number> struct RingCopies {
 };
 
 template <typename Number, bool IS_CLUSTER>
-using SideRingLoader =
-    RingLoader<Number, IS_CLUSTER, SideRingJob<Number>, RingCopies<Number>>;
+using SideRingLoader = RingLoader<IS_CLUSTER, SideRingJob<Number>, RingCopies<Number>>;
 
 /* Of a system of a block, the thread that joins its chunks. */
 template <typename Number, bool IS_CLUSTER> struct RingJoiner {
@@ -599,31 +596,12 @@ ps_status
 launch_side_ring(const SideRingJob<Number> &job, cudaStream_t stream)
 {
     const SideRing &s = job.shape;
-    void (*const kernel)(const SideRingJob<Number>) =
-        s.blocks > 1                      ? side_ring_kernel<Number, true, 128>
-        : s.width * sizeof(Number) == 128 ? side_ring_kernel<Number, false, 128>
-                                          : side_ring_kernel<Number, false, 256>;
-    const size_t bytes = ring_bytes<Number>(s);
-    int fit = 0;
 
-    if (resident(kernel, s.threads(), bytes, s.blocks, &fit) != cudaSuccess || fit == 0) {
-        return PS_DEVICE_FAILURE;
-    }
-    const int64_t rounds = divided_up(job.tiles, fit);
-    Launch launch(divided_up(job.tiles, rounds) * s.blocks, s.threads(), bytes, stream);
-
-    if (s.blocks > 1) {
-        launch.in_clusters(s.blocks);
-    }
-    if (job.work_queue != nullptr) {
-        const ps_status status = clear_work_queue(job.work_queue, 1, stream);
-
-        if (status != PS_OK) {
-            return status;
-        }
-        launch.closely();
-    }
-    return launch.run(kernel, job);
+    return launch_tiles(s.blocks > 1 ? side_ring_kernel<Number, true, 128>
+                        : s.width * sizeof(Number) == 128
+                            ? side_ring_kernel<Number, false, 128>
+                            : side_ring_kernel<Number, false, 256>,
+                        job, bytes_of_arrays<RingExchange<Number>>(s), stream);
 }
 
 } // namespace pysolvers::sides

@@ -8,9 +8,10 @@
 #include <cuda.h>
 
 #include "device/operand.cuh"
+#include "device/shared_arrays.h"
 #include "lines/join/exchange.cuh"
 #include "lines/join/factor.cuh"
-#include "runtime/engine.h"
+#include "lines/sides/loader.h"
 
 namespace pysolvers::sides {
 
@@ -45,6 +46,10 @@ struct SideRing {
     __host__ __device__ __forceinline__ int32_t threads() const
     {
         return workers() + (width + 31) / 32 * 32 + 32;
+    }
+    int64_t tiles(const ps_tridiag &t) const
+    {
+        return divided_up(t.inner, width);
     }
 };
 
@@ -104,42 +109,16 @@ template <typename Number> struct RingExchange {
         skip = reinterpret_cast<uint8_t *>(note + all);
         end = skip + 2 * s.width;
     }
-    static size_t bytes_of(const SideRing &s)
-    {
-        const RingExchange empty(s, nullptr);
-        return (reinterpret_cast<uintptr_t>(empty.end) + 127) / 128 * 128;
-    }
 };
 
-template <typename Number>
-inline size_t
-ring_bytes(const SideRing &s)
-{
-    return RingExchange<Number>::bytes_of(s) +
-           static_cast<size_t>(s.slots) * s.numbers * sizeof(Number);
-}
-
-template <typename Number> struct SideRingJob {
+template <typename Of> struct SideRingJob : SideTiles<Of, SideRing> {
     CUtensorMap inputs[4];  /* lower, diag, upper, rhs */
     CUtensorMap x, first_x; /* the latter in tiles of the rows of the block with row 0 */
-    Systems<Number> t;
-    int32_t absent[4]; /* rows that an input does not have before its first one */
-    SideRing shape;
-    int64_t tiles;
-    int32_t sides;
-    uint8_t *marks;       /* null, or 1 for each system that is not dominant */
-    uint32_t *work_queue; /* null, or the number of tiles that were drawn */
+    int32_t absent[4];      /* rows that an input does not have before its first one */
 };
 
-/* Whether the systems of `t`, whose batch axes are merged, have several right-hand sides of each
- * matrix on the outer axis and suit the kernel. */
-bool ps_cuda_side_ring_accepts(const ps_tridiag *t, const ps_cuda_device *device,
-                               SideRing *shape);
-size_t ps_cuda_side_ring_work(const ps_tridiag *t, const SideRing &shape,
-                              const ps_cuda_device *device);
-ps_status ps_cuda_side_ring_solve(const ps_tridiag *t, const SideRing &shape,
-                                  const ps_cuda_device *device, uint8_t *marks,
-                                  void *work, cudaStream_t stream);
+/* For several right-hand sides of each matrix on the outer axis. */
+extern const ShapedKernels<SideRing> ps_cuda_side_ring;
 
 /* ring.cuh: enqueue the kernel of a job. */
 template <typename Number>

@@ -5,14 +5,10 @@
 #include <numeric>
 
 #include "device/sides.cuh"
-#include "device/work_queue.cuh"
 #include "runtime/math.cuh"
 
 namespace pysolvers::sides {
 
-static constexpr int32_t least_slots = 5, most_slots = 12;
-static constexpr size_t statics_bytes = 1024;     /* static shared memory of a block */
-static constexpr size_t reserved_bytes = 1024;    /* by the driver, of a block */
 static constexpr int64_t most_of_slot = 36 << 10; /* bytes */
 static constexpr int64_t line = 128;              /* bytes */
 static constexpr int64_t least_copy = 512; /* bytes of a system that is copied alone */
@@ -94,18 +90,10 @@ shape_with(const ps_tridiag &t, int32_t bytes, const ps_cuda_device *device,
     s->numbers =
         static_cast<int32_t>(divided_up(systems * t.rows * bytes, line) * line / bytes);
 
-    const size_t slot = static_cast<size_t>(s->numbers) * bytes;
-    const size_t others = bytes == 4 ? RowsExchange<float>::bytes_of(*s)
-                                     : RowsExchange<double>::bytes_of(*s);
-    const size_t memory =
-        std::min<size_t>(device->shared_bytes_processor / blocks - reserved_bytes,
-                         device->shared_bytes) -
-        statics_bytes;
-    const int64_t fit =
-        memory > others ? static_cast<int64_t>((memory - others) / slot) : 0;
-
-    s->slots = static_cast<int32_t>(std::min<int64_t>(fit, most_slots));
-    return fit >= least_slots;
+    s->slots = slots_that_fit(device, blocks, static_cast<size_t>(s->numbers) * bytes,
+                              bytes == 4 ? bytes_of_arrays<RowsExchange<float>>(*s)
+                                         : bytes_of_arrays<RowsExchange<double>>(*s));
+    return s->slots >= least_slots;
 }
 
 /* For many sides two blocks on a multiprocessor with long chunks, if they hold enough rows at a time
@@ -166,9 +154,8 @@ are_aligned(const ps_tridiag &t, bool whole, int64_t step)
            is_aligned(t, t.x.data, t.x.stride, true, whole, step);
 }
 
-bool
-ps_cuda_side_rows_accepts(const ps_tridiag *t, const ps_cuda_device *device,
-                          SideRows *shape)
+static bool
+accepts(const ps_tridiag *t, const ps_cuda_device *device, SideRows *shape)
 {
     const int32_t bytes = static_cast<int32_t>(ps_dtype_size(t->dtype));
     int64_t step = 1;
@@ -187,43 +174,17 @@ ps_cuda_side_rows_accepts(const ps_tridiag *t, const ps_cuda_device *device,
                      shape_of(*t, 1, bytes, device, shape);
 }
 
-static int64_t
-tiles_of(const ps_tridiag &t, const SideRows &s)
-{
-    return divided_up(t.inner, s.team.teams);
-}
-
-static bool
-uses_work_queue(const ps_tridiag &t, const SideRows &s, const ps_cuda_device *device)
-{
-    return pays_for_work_queue(tiles_of(t, s), device->processors);
-}
-
-size_t
-ps_cuda_side_rows_work(const ps_tridiag *t, const SideRows &shape,
-                       const ps_cuda_device *device)
-{
-    return uses_work_queue(*t, shape, device) ? work_queue_bytes(1) : 0;
-}
-
-ps_status
-ps_cuda_side_rows_solve(const ps_tridiag *t, const SideRows &shape,
-                        const ps_cuda_device *device, uint8_t *marks, void *work,
-                        cudaStream_t stream)
+static ps_status
+solve(const ps_tridiag *t, const SideRows &shape, const ps_cuda_device *device,
+      uint8_t *marks, void *work, cudaStream_t stream)
 {
     return with_real(t->dtype, [&](auto zero) {
-        using Number = decltype(zero);
-        SideRowsJob<Number> job = {};
-
-        job.t = systems_of<Number>(*t);
-        job.shape = shape;
-        job.tiles = tiles_of(*t, shape);
-        job.sides = static_cast<int32_t>(t->outer);
-        job.marks = marks;
-        job.work_queue =
-            uses_work_queue(*t, shape, device) ? static_cast<uint32_t *>(work) : nullptr;
-        return launch_side_rows(job, stream);
+        return launch_side_rows(tiles_of<decltype(zero)>(*t, shape, device, marks, work),
+                                stream);
     });
 }
+
+const ShapedKernels<SideRows> ps_cuda_side_rows = {accepts, work_of_tiles<SideRows>,
+                                                   solve};
 
 } // namespace pysolvers::sides

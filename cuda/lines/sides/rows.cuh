@@ -13,8 +13,6 @@
 #include "lines/shared/shared_factor.cuh"
 #include "lines/sides/loader.cuh"
 #include "lines/sides/rows.h"
-#include "runtime/launch.cuh"
-#include "runtime/math.cuh"
 
 namespace pysolvers::sides {
 
@@ -103,8 +101,8 @@ __device__ __forceinline__ void
 copy_tiles(const SideRowsJob<Number> &job, RingState &state, Number *slots)
 {
     const RowCopies<Number> copies = {job};
-    RingLoader<Number, false, SideRowsJob<Number>, RowCopies<Number>> loader = {
-        job, state, copies, slots, 0};
+    RingLoader<false, SideRowsJob<Number>, RowCopies<Number>> loader = {job, state,
+                                                                        copies, slots, 0};
     RingPlace now = {0, 0};
     const auto wait = [&]() {
         const int32_t slot = now.slot;
@@ -381,30 +379,10 @@ template <typename Number>
 ps_status
 launch_side_rows(const SideRowsJob<Number> &job, cudaStream_t stream)
 {
-    const SideRows &s = job.shape;
-    void (*const kernel)(const SideRowsJob<Number>) =
-        s.chunk == long_chunk ? side_rows_kernel<Number, long_chunk>
-                              : side_rows_kernel<Number, short_chunk>;
-    const size_t bytes = RowsExchange<Number>::bytes_of(s) +
-                         static_cast<size_t>(s.slots) * s.numbers * sizeof(Number);
-    const int threads = s.workers() + 32;
-    int fit = 0;
-
-    if (resident(kernel, threads, bytes, 1, &fit) != cudaSuccess || fit == 0) {
-        return PS_DEVICE_FAILURE;
-    }
-    const int64_t rounds = divided_up(job.tiles, fit);
-    Launch launch(divided_up(job.tiles, rounds), threads, bytes, stream);
-
-    if (job.work_queue != nullptr) {
-        const ps_status status = clear_work_queue(job.work_queue, 1, stream);
-
-        if (status != PS_OK) {
-            return status;
-        }
-        launch.closely();
-    }
-    return launch.run(kernel, job);
+    return launch_tiles(job.shape.chunk == long_chunk
+                            ? side_rows_kernel<Number, long_chunk>
+                            : side_rows_kernel<Number, short_chunk>,
+                        job, bytes_of_arrays<RowsExchange<Number>>(job.shape), stream);
 }
 
 } // namespace pysolvers::sides

@@ -6,14 +6,14 @@
 #define PS_CUDA_LINES_SIDES_ROWS_H
 
 #include "device/operand.cuh"
+#include "device/shared_arrays.h"
 #include "lines/shared/shared.h"
-#include "runtime/engine.h"
+#include "lines/sides/loader.h"
 
 namespace pysolvers::sides {
 
 using namespace device;
 using namespace join;
-using namespace runtime;
 using namespace shared;
 
 /* Rows of a chunk: odd numbers, so that neighbouring threads use other banks. The most threads of
@@ -37,6 +37,14 @@ struct SideRows {
     __host__ __device__ __forceinline__ int32_t workers() const
     {
         return (team.teams * team.width * team.warps + 31) / 32 * 32;
+    }
+    __host__ __device__ __forceinline__ int32_t threads() const
+    {
+        return workers() + 32;
+    }
+    int64_t tiles(const ps_tridiag &t) const
+    {
+        return divided_up(t.inner, team.teams);
     }
 };
 
@@ -62,31 +70,12 @@ template <typename Number> struct RowsExchange {
         not_dominant = bad_pivot + teams;
         end = not_dominant + teams;
     }
-    static size_t bytes_of(const SideRows &s)
-    {
-        const RowsExchange empty(s, nullptr);
-        return (reinterpret_cast<uintptr_t>(empty.end) + 127) / 128 * 128;
-    }
 };
 
-template <typename Number> struct SideRowsJob {
-    Systems<Number> t;
-    SideRows shape;
-    int64_t tiles;
-    int32_t sides;
-    uint8_t *marks;       /* null, or 1 for each system that is not dominant */
-    uint32_t *work_queue; /* null, or the number of tiles that were drawn */
-};
+template <typename Number> using SideRowsJob = SideTiles<Number, SideRows>;
 
-/* Whether the systems of `t`, whose batch axes are merged, have several right-hand sides of each
- * matrix on the outer axis and suit the kernel. */
-bool ps_cuda_side_rows_accepts(const ps_tridiag *t, const ps_cuda_device *device,
-                               SideRows *shape);
-size_t ps_cuda_side_rows_work(const ps_tridiag *t, const SideRows &shape,
-                              const ps_cuda_device *device);
-ps_status ps_cuda_side_rows_solve(const ps_tridiag *t, const SideRows &shape,
-                                  const ps_cuda_device *device, uint8_t *marks,
-                                  void *work, cudaStream_t stream);
+/* For several right-hand sides of each matrix on the outer axis. */
+extern const ShapedKernels<SideRows> ps_cuda_side_rows;
 
 /* rows.cuh: enqueue the kernel of a job. */
 template <typename Number>
