@@ -104,6 +104,12 @@ step_solve(const ps_step *s, ps_pivot pivot, const ps_exec *exec, ps_report *rep
 }
 
 static ps_status
+masked_rows(const ps_step *s, double outside, const ps_output to[3], const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_masked_rows(s, outside, to, exec); });
+}
+
+static ps_status
 factor_step_work(const ps_factor *f, const ps_factor_step *s, const ps_exec *exec,
                  size_t *bytes)
 {
@@ -511,6 +517,7 @@ make_table()
     b.product = product;
     b.step_work = step_work;
     b.step_solve = step_solve;
+    b.masked_rows = masked_rows;
     b.factor_step_work = factor_step_work;
     b.factor_step = factor_step;
     b.cavity_work = cavity_work;

@@ -85,6 +85,7 @@ struct StepPlan {
     bool is_flux, has_one_pass; /* one pass: rows and right-hand sides together */
     bool makes_rhs;             /* otherwise u is the right-hand side */
     double gain;
+    double outside = 1;   /* the diagonal of a row outside */
     int64_t outer, inner; /* matrices */
     ps_tridiag t;         /* the solve */
     ps_output kept;       /* null data, or a copy of u */
@@ -285,6 +286,12 @@ walked_marks(const WalkAxes &axes, const uint8_t *marks, int64_t inner)
     return axes.walked(marks, {0, inner, 1});
 }
 
+static ps_input
+as_input(const ps_output &out)
+{
+    return {out.data, out.stride};
+}
+
 /* Compute the matrices, or the right-hand sides, or both; the latter, if marks is not
  * null, of the marked systems only. */
 template <typename Number>
@@ -340,7 +347,29 @@ make_rows(const ps_step &s, const StepPlan &p, bool matrices, bool rhs,
     job.has_sums = (s.t.flags & PS_ROW_SUMS) != 0;
     job.step = static_cast<real_of<Number>>(s.step);
     job.gain = static_cast<real_of<Number>>(p.gain);
+    job.outside = static_cast<real_of<Number>>(p.outside);
     return launch_step_rows(job, stream);
+}
+
+ps_status
+ps_cuda_masked_rows(const ps_step *s, double outside, const ps_output to[3],
+                    const ps_exec *exec)
+{
+    StepPlan p = {};
+
+    if (s->t.outer == 0 || s->t.inner == 0 || s->t.rows == 0) {
+        return PS_OK;
+    }
+    p.outside = outside;
+    p.outer = s->t.outer;
+    p.inner = s->t.inner;
+    p.t.lower = as_input(to[0]);
+    p.t.diag = as_input(to[1]);
+    p.t.upper = as_input(to[2]);
+    return with_number(s->t.dtype, [&](auto number) {
+        return make_rows<decltype(number)>(*s, p, true, false, nullptr,
+                                           ps_cuda_stream(exec));
+    });
 }
 
 template <typename Number>
@@ -382,12 +411,6 @@ blend(const ps_tridiag &like, const ps_input &u, const ps_input &y, const ps_out
     job.marks = walked_marks(walk_axes_of(t), marks, t.inner);
     job.gain = static_cast<real_of<Number>>(gain);
     return launch_step_blend(job, stream);
-}
-
-static ps_input
-as_input(const ps_output &out)
-{
-    return {out.data, out.stride};
 }
 
 static ps_status

@@ -427,6 +427,20 @@ def step_solve(
     count: int = 0,
     /,
 ) -> tuple[int, _Report | None]: ...
+def masked_rows(
+    flags: int,
+    lower: _Array,
+    diag: _Array,
+    upper: _Array,
+    where: _Array,
+    outside: float,
+    below: _Array,
+    middle: _Array,
+    above: _Array,
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> int: ...
 def factor_step(
     factor: Factor,
     trans: int,

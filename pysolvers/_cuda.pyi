@@ -86,6 +86,7 @@ from ._core import (
     heat_step as heat_step,
     laplace_iterate as laplace_iterate,
     lmsor_iterate as lmsor_iterate,
+    masked_rows as masked_rows,
     product as product,
     product_direct as product_direct,
     products as products,

@@ -218,7 +218,7 @@ enum { PS_SMALL_BYTES = 64, PS_ANSWER_BYTES = 16384 };
  * `to` do not repeat. */
 enum { PS_MAX_AXES = 8 };
 typedef struct {
-    int32_t element; /* bytes: 4, 8 or 16, to which both addresses are aligned */
+    int32_t element; /* bytes: 1, 4, 8 or 16, to which both addresses are aligned */
     int32_t axes;    /* 0 to PS_MAX_AXES */
     int64_t shape[PS_MAX_AXES];
     void *to;
@@ -334,6 +334,11 @@ typedef struct {
     ps_status (*factor_step_work)(const ps_factor *f, const ps_factor_step *s,
                                   const ps_exec *exec, size_t *bytes);
     ps_status (*factor_step)(const ps_factor *f, const ps_factor_step *s,
+                             const ps_exec *exec);
+    /* Write the matrices of the steps PS_STEP_MATRIX, as they count with s->where, to the
+     * arrays lower, diag and upper, all of s->t.rows rows; diag is `outside` in the rows
+     * outside. s->t.rhs and x are not used. Null on the CPU. */
+    ps_status (*masked_rows)(const ps_step *s, double outside, const ps_output to[3],
                              const ps_exec *exec);
 
     /* The parts of systems on several devices: ps_part.h. Bytes of a mailbox for

@@ -148,9 +148,10 @@ relayout_of(PyArrayObject *to, PyArrayObject *from, ps_relayout *r)
 {
     const npy_intp size = PyArray_ITEMSIZE(to);
 
-    if (PyArray_NDIM(to) > PS_MAX_AXES || (size != 4 && size != 8 && size != 16)) {
+    if (PyArray_NDIM(to) > PS_MAX_AXES ||
+        (size != 1 && size != 4 && size != 8 && size != 16)) {
         PyErr_Format(PyExc_ValueError,
-                     "to: need at most %d axes and items of 4, 8 or 16 bytes",
+                     "to: need at most %d axes and items of 1, 4, 8 or 16 bytes",
                      PS_MAX_AXES);
         return -1;
     }

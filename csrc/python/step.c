@@ -340,6 +340,48 @@ step_solve(PyObject *Py_UNUSED(module), PyObject *args)
     return Py_BuildValue("(iN)", (int)status, call_report(status, &report));
 }
 
+static PyObject *
+masked_rows(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    const ps_backend *const backend = ps_backend_get();
+    int device = 0;
+    unsigned flags;
+    unsigned long long stream = 0;
+    PyObject *lower, *diag, *upper, *where, *made[3];
+    const char *const names[] = {"lower", "diag", "upper"};
+    double outside;
+    ps_output to[3];
+    ps_step s = {0};
+    operand d, out;
+    call c;
+
+    if (!PyArg_ParseTuple(args, "IOOOOdOOO|iK:masked_rows", &flags, &lower, &diag, &upper,
+                          &where, &outside, &made[0], &made[1], &made[2], &device,
+                          &stream) ||
+        operand_matrix(flags, lower, diag, upper, &s.t) < 0 ||
+        operand_read(diag, "diag", &d) < 0 || read_mask(where, &d, &s.where) < 0) {
+        return NULL;
+    }
+    for (int k = 0; k < 3; k++) {
+        if (operand_write(made[k], names[k], &out) < 0 ||
+            operand_match(&out, &d, d.rows) < 0) {
+            return NULL;
+        }
+        to[k] = operand_output(&out);
+    }
+    if (backend->masked_rows == NULL) {
+        return PyLong_FromLong(PS_UNSUPPORTED);
+    }
+    if (call_begin(&c, 0, device, stream) < 0) {
+        return NULL;
+    }
+    s.kind = PS_STEP_MATRIX;
+    call_enter(&c);
+    const ps_status status = backend->masked_rows(&s, outside, to, &c.exec);
+
+    return call_leave(&c) < 0 ? NULL : PyLong_FromLong(status);
+}
+
 static int
 run_factor(const ps_factor *f, const ps_factor_step *s, call *c, ps_status *status)
 {
@@ -421,6 +463,10 @@ PyDoc_STRVAR(step_solve_doc,
              "step, gain, source, least, where, ends, threads, device=0, stream=0, "
              "count=0, /)\n--\n\n"
              "Make an implicit step, or solve; return status and report.");
+PyDoc_STRVAR(masked_rows_doc,
+             "masked_rows($module, flags, lower, diag, upper, where, outside, below, "
+             "middle, above, device=0, stream=0, /)\n--\n\n"
+             "Write matrices with rows of the identity outside a mask; return status.");
 PyDoc_STRVAR(factor_step_doc,
              "factor_step($module, factor, trans, rhs, x, outer_step, inner_step, step, "
              "gain, source, where, threads, device=0, stream=0, /)\n--\n\n"
@@ -432,6 +478,7 @@ static PyMethodDef methods[] = {
      product_direct_doc},
     {"products", products, METH_VARARGS, products_doc},
     {"step_solve", step_solve, METH_VARARGS, step_solve_doc},
+    {"masked_rows", masked_rows, METH_VARARGS, masked_rows_doc},
     {"factor_step", factor_step, METH_VARARGS, factor_step_doc},
     {NULL, NULL, 0, NULL},
 };

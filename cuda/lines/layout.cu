@@ -262,6 +262,8 @@ ps_cuda_relayout(const ps_relayout *r, const ps_exec *exec)
         return PS_BAD_ARGUMENT;
     }
     switch (r->element) {
+    case 1:
+        return relayout<uint8_t>(r, exec);
     case 4:
         return relayout<uint32_t>(r, exec);
     case 8:

@@ -80,7 +80,7 @@ template <typename Number> struct StepRowsForm {
 #pragma unroll
         for (int j = 0; j < WIDTH; j++) {
             const int64_t row = job.walk.by_row ? at.row + j : at.row;
-            Made made = {Number(0), Number(1), Number(0), Number(0)};
+            Made made = {Number(0), Number(job.outside), Number(0), Number(0)};
 
             if (inside(at, j, row)) {
                 const bool left = inside(at, j, row - 1), right = inside(at, j, row + 1);

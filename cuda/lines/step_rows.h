@@ -16,7 +16,7 @@ namespace pysolvers::lines {
  *   M x = d u + gain b - (gain - 1) (M u - d u),  b = d h source + h flux + k value
  *
  * for PS_STEP_THETA and PS_STEP_FLUX, whose matrix M is in row-sum form. A row outside is
- * a row of the identity with the right-hand side 0. */
+ * a row of the identity, or of another number, with the right-hand side 0. */
 template <typename Number> struct StepRowsJob {
     RowWalk<Number> walk;                   /* added: the source */
     Walked<Number> lower, diag, upper, rhs; /* to be written; null data: not */
@@ -29,6 +29,7 @@ template <typename Number> struct StepRowsJob {
     ps_step_kind kind;
     bool has_sums; /* diag has the row sums of the matrix */
     real_of<Number> step, gain;
+    real_of<Number> outside; /* the diagonal of a row outside */
 };
 
 /* x = u + gain (y - u), or y if gain is 0; u outside. */

@@ -38,6 +38,8 @@ ps_status ps_cuda_step_work(const ps_step *s, ps_pivot pivot, const ps_exec *exe
                             size_t *bytes);
 ps_status ps_cuda_step_solve(const ps_step *s, ps_pivot pivot, const ps_exec *exec,
                              ps_report *report);
+ps_status ps_cuda_masked_rows(const ps_step *s, double outside, const ps_output to[3],
+                              const ps_exec *exec);
 ps_status ps_cuda_factor_step_work(const ps_factor *f, const ps_factor_step *s,
                                    const ps_exec *exec, size_t *bytes);
 ps_status ps_cuda_factor_step(const ps_factor *f, const ps_factor_step *s,

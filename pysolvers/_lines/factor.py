@@ -40,9 +40,9 @@ from .._runtime.lines import (
 )
 from .._runtime.signs import require_form
 from .._runtime.singular import Singular, find_singular
-from .._runtime.targets import Target, fast_access_of, find_target, report_of_nothing
+from .._runtime.targets import DeviceTarget, Target, fast_access_of, find_target, report_of_nothing
 from .eager import kept_for_programs, programs_for
-from .masks import beyond_ends, inside_of, masked_matrices
+from .masks import beyond_ends, inside_of, masked_matrices, masked_where_they_are
 from .prepared import Operation, prepare
 from .step import multiply
 
@@ -262,8 +262,7 @@ class TridiagonalFactor:
     _factors: _Factors
     _has_sums = False  # whether `diag` holds row sums
     _check_finite = False
-    _where: Array | None = None  # rows inside, the axis of the systems last, on the host
-    _mask: Array | None = None  # the same where the factors are
+    _mask: Array | None = None  # rows inside, the axis of the systems last, where the factors are
     _grouped_masks: dict[Any, Array]  # with axes merged, by shape and groups of axes
     _kept: tuple[Any, Any, Any] | None = None  # the matrix, if it is kept for products
 
@@ -312,7 +311,7 @@ class TridiagonalFactor:
                 axis,
                 rows,
                 periodic=bool(periodic),
-                form=form,
+                has_sums=form is not None,
                 check_signs=checks and target.reports_singular(check_policy(on_singular)),
             )
             form = None if form is None else RowSums(named["diag"], check_signs=False)
@@ -333,8 +332,6 @@ class TridiagonalFactor:
             policy=check_policy(on_singular),
         )
         self._check_finite = bool(check_finite)
-        if self._where is not None:
-            self._hold_mask(target, found.shape.batch_first(self._where))
         self._set(target, found, pivot, on_singular, threads, periodic=bool(periodic), stacklevel=4)
         self._factors = self._with_programs(self._factors, named)
 
@@ -347,32 +344,35 @@ class TridiagonalFactor:
         rows: int | None,
         *,
         periodic: bool,
-        form: RowSums | None,
+        has_sums: bool,
         check_signs: bool,
     ) -> tuple[dict[str, Any], int, int]:
         """Keep a mask; return diagonals with rows of the identity outside, not coupled to others.
 
-        The diagonals and the mask then have one shape. Also return its axis and its rows.
+        The diagonals have all rows. Also return their axis and their rows.
         """
         operands, _, _ = target.operands(named)
         mask = target.mask("where", where)
         arrays = {**dict(zip(_NAMES, operands, strict=True)), "where": mask}
         place, own = factor_axis(axis, max(1, *(array.ndim for array in arrays.values())))
         shape = resolve_shape(arrays, place, leader="diag", periodic=periodic, rows=rows)
-        full = (*shape.batch, shape.rows)
-        inside = np.broadcast_to(inside_of(target, mask, shape), full)
-        masked, _ = masked_matrices(
-            "factor_tridiagonal",
-            target,
-            shape.operands(operands),
-            shape,
-            inside,
-            beyond_ends(inside, periodic=periodic),
-            periodic=periodic,
-            has_sums=form is not None,
-            check_signs=check_signs,
-        )
-        self._where = np.moveaxis(inside, -1, shape.axis)
+        form = {"periodic": periodic, "has_sums": has_sums, "check_signs": check_signs}
+        if not isinstance(target, DeviceTarget):
+            inside = np.broadcast_to(inside_of(target, mask, shape), (*shape.batch, shape.rows))
+            masked, _ = masked_matrices(
+                "factor_tridiagonal",
+                target,
+                shape.operands(operands),
+                shape,
+                inside,
+                beyond_ends(inside, periodic=periodic),
+                **form,
+            )
+        else:
+            operation = "factor_tridiagonal"
+            view, masked = masked_where_they_are(operation, target, arrays, shape, **form)
+            inside = np.broadcast_to(view, (*view.shape[:-1], shape.rows))
+        self._hold_mask(target, inside)
         moved = (np.moveaxis(array, -1, shape.axis) for array in masked)
         return dict(zip(_NAMES, moved, strict=True)), own, shape.rows
 
@@ -535,7 +535,7 @@ class TridiagonalFactor:
                 "diag = s - lower - upper"
             )
         count = check_threads(threads)
-        if stream is None and self._where is None and are_checked(check_finite, (rhs,)):
+        if stream is None and self._mask is None and are_checked(check_finite, (rhs,)):
             answer = self._solve_directly(rhs, axis, out, code, count)
             if answer is None and out is None and axis is None:
                 answer = self._solve_by_programs(rhs, trans)
@@ -543,7 +543,7 @@ class TridiagonalFactor:
                 return answer
         return self._solve_planned(
             {"rhs": rhs},
-            None if self._where is None else More(),
+            None if self._mask is None else More(),
             axis=axis,
             code=code,
             out=out,
@@ -578,8 +578,9 @@ class TridiagonalFactor:
         require_flag("check_finite", check_finite)
         if check_finite:
             finite = dict(zip(named, arrays, strict=True))
-            if self._where is not None:
-                inside = np.broadcast_to(self._where, (*shape.batch, shape.rows))
+            if self._mask is not None:
+                inside = _on_host(target, self._mask)
+                inside = np.broadcast_to(inside, (*shape.batch, shape.rows))
                 for name, array in finite.items():
                     counts = np.where(inside, _on_host(target, shape.batch_first(array)), 0)
                     finite[name] = np.moveaxis(counts, -1, shape.axis)
@@ -607,8 +608,7 @@ class TridiagonalFactor:
         self._solve_lines(call, side_lines(target, sides, own, is_paired=is_paired))
 
     def _hold_mask(self, target: Target, inside: Array) -> None:
-        """Keep the right-hand sides outside of a mask of the host, its rows last, in solves."""
-        self._where = inside
+        """Keep the right-hand sides outside of a mask, its rows last, in solves."""
         self._mask = target.hold(inside)
         self._grouped_masks = {}
 
@@ -778,7 +778,7 @@ class TridiagonalFactor:
         diag, form = form_of(diag)
         require_same_form(operation, form, has_sums=self._has_sums)
         named = {"lower": lower, "diag": diag, "upper": upper}
-        if self._where is not None:
+        if self._mask is not None:
             raise ValueError(f"{operation}: the factor has a mask: make a new factor with where")
         target = find_target(
             self._device,
@@ -952,12 +952,13 @@ class TridiagonalFactor:
         return factors.complex_core[0]
 
     def _grouped_mask(self, target: Target, x: Array, groups: Sequence[Sequence[int]]) -> Array:
-        """Merge groups of batch axes of the mask, on the host, once for each arrangement."""
+        """Merge groups of batch axes of the mask, once for each arrangement."""
         key = (x.shape, tuple(map(tuple, groups)))
         if key not in self._grouped_masks:
-            assert self._where is not None
-            whole = np.broadcast_to(self._where, x.shape)
-            self._grouped_masks[key] = target.hold(lines_view(whole, groups, x.shape[:-1]))
+            assert self._mask is not None
+            whole = np.broadcast_to(self._mask, x.shape)
+            merged = lines_view(whole, groups, x.shape[:-1], target.copier)
+            self._grouped_masks[key] = target.hold(merged)
         return self._grouped_masks[key]
 
     def _call(self, call: _Call, lines: Sides, steps: tuple[int, int]) -> None:

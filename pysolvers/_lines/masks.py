@@ -5,21 +5,22 @@ are systems of their own, and what an operand has outside enters nothing, also i
 the first and the last row are coupled depends on the mask of the rows beyond them: the last and the
 first row of a periodic system, or rows of another part of a system that is cut.
 
-Masks are on the host, the rows last.
+Masks have the rows last. They are on the host, but for `masked_where_they_are`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._options import shape_flags
 from .._runtime.device import is_device_array
-from .._runtime.lines import Shape
+from .._runtime.lines import Shape, arranged_by_name
 from .._runtime.signs import require_form
-from .._runtime.targets import Target
+from .._runtime.targets import DeviceTarget, Target
 
 Array = NDArray[Any]
 
@@ -97,3 +98,41 @@ def masked_matrices(
     if checks:  # 1 has the sign of one form
         masked[1] = target.selected(masked[1], counts[1], 1.0)
     return masked, sign
+
+
+def masked_where_they_are(
+    operation: str,
+    target: DeviceTarget,
+    arrays: Mapping[str, Array],
+    shape: Shape,
+    *,
+    periodic: bool,
+    has_sums: bool,
+    check_signs: bool,
+) -> tuple[Array, list[Array]]:
+    """Return the mask and new diagonals of complete systems on a device, the rows last.
+
+    `arrays` are lower, diag, upper and the mask, ``"where"``, in this order; the others as of
+    `masked_matrices`. The diagonals have all rows; nothing waits for them.
+    """
+    below, middle, above = target.empty((3, *shape.full), arrays["diag"].dtype)
+    made = {"below": below, "above": above}
+    keep = (*made, "result")
+    found = arranged_by_name(target, shape, {**arrays, **made}, middle, (), None, keep)
+    masked = [shape.batch_first(array) for array in (below, middle, above)]
+    flags = shape_flags(target.backend, shape, periodic)
+    checks = has_sums and check_signs
+
+    def write(outside: float) -> None:
+        lines = [found.lines[name] for name in (*arrays, "below", "result", "above")]
+        target.enqueue(target.backend.masked_rows, flags, *lines[:4], outside, *lines[4:])
+
+    if middle.size:
+        write(0.0 if checks else 1.0)
+    if has_sums:
+        own = Shape((*shape.batch, shape.rows), len(shape.batch), (False,) * 3)
+        options = {"periodic": periodic, "check_signs": check_signs}
+        require_form(operation, target, masked, own, **options)
+    if middle.size and checks:  # 1 has the sign of one form
+        write(1.0)
+    return found.views["where"], masked

@@ -26,7 +26,6 @@ Array = NDArray[Any]
 
 _ALIGNMENT = 256  # bytes between the starts of two arrays in one block of memory
 _BLOCK = 1 << 14  # elements of a product that are computed at once: they stay in a cache
-_LEAST_COPIED = 4  # bytes of the smallest elements that the backend copies with strides
 
 
 class _Memory:
@@ -312,8 +311,17 @@ class Device:
         """Take note of the end of a part of a call, ``"copy"`` or ``"solve"``, where measured."""
 
     def hold(self, array: Array) -> Array:
-        """Return a copy of an array of the host in C order that any stream can use."""
-        held = self.upload(np.asarray(array, order="C"), lasting=True)
+        """Return a copy of an array that any stream can use: of the host in C order.
+
+        Of an array on the device axes that repeat elements repeat them in the copy, too.
+        """
+        if is_device_array(array):
+            own = without_repeats(array)
+            held = self.empty(own.shape, own.dtype, packed_strides(own), lasting=True)
+            self.write(held, own)
+            held = np.broadcast_to(held, array.shape)
+        else:
+            held = self.upload(np.asarray(array, order="C"), lasting=True)
         self.wait()
         return held
 
@@ -355,8 +363,6 @@ class Device:
 
     def download(self, view: Array) -> Array:
         """Return the elements of a view in a new array of the host, waiting for them."""
-        if view.itemsize < _LEAST_COPIED and not view.flags.c_contiguous:
-            return self._downloaded_with_gaps(view)
         found = np.empty(view.shape, view.dtype)
         self.read(view, found)
         return found
@@ -367,18 +373,6 @@ class Device:
         if found.size:
             self.enqueue(self.backend.download_info, found, address_of(info))
         return found
-
-    def _downloaded_with_gaps(self, view: Array) -> Array:
-        """Return a view of a copy of all bytes from the first element of a view to the last one."""
-        if not view.size:
-            return np.empty(view.shape, view.dtype)
-        spans = [(size - 1) * step for size, step in zip(view.shape, view.strides, strict=True)]
-        first = sum(min(span, 0) for span in spans)
-        count = sum(map(abs, spans)) + view.itemsize
-        block = device_array(address_of(view) + first, (count,), None, np.dtype(np.uint8), view)
-        found = np.empty(count, np.uint8)
-        self.read(block, found)
-        return np.ndarray(view.shape, view.dtype, found, -first, view.strides)
 
     def copied(self, view: Array) -> Array:
         """Return a copy of a view in C order, on the device."""

@@ -152,6 +152,21 @@ def test_steps(rng, kind, dtype, axis):
 
 
 @pytest.mark.parametrize("axis", [0, 1])
+def test_kept_factors_with_a_mask(rng, axis):
+    for lower, diag, upper, u, _ in of_steps(rng, "float64"):
+        where = rng.random(u.shape) < 0.8
+        operands = (lower, diag, upper, where, u)
+        *matrix, mask, rhs = (np.ascontiguousarray(a if axis else a.T) for a in operands)
+
+        x, expected = (
+            pysolvers.factor_tridiagonal(*matrix, axis=axis, where=mask, device=device).solve(rhs)
+            for device in BOTH
+        )
+
+        np.testing.assert_allclose(x, expected, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", DTYPES[:2])
 @pytest.mark.parametrize("masked", [False, True])
 def test_diffusion_between_layers(rng, masked, dtype, axis):

@@ -219,6 +219,23 @@ class Device:
             return status, None
         return status, {**report, "pivoted": report["pivoted"] if count else -1, "kernel": "fake"}
 
+    def masked_rows(self, flags, *arguments):
+        *arguments, _ordinal, stream = arguments
+        self.calls.append(("masked_rows", stream))
+        with self.open(*arguments):
+            lower, diag, upper, where, outside, *made = arguments
+            above, below = np.roll(where, 1, -1), np.roll(where, -1, -1)
+            if not flags & _core.PERIODIC:
+                above[..., 0] = below[..., -1] = True  # these entries are ignored
+            if flags & _core.SHORT_LOWER:
+                lower = np.pad(lower, ((0, 0), (0, 0), (1, 0)))
+            if flags & _core.SHORT_UPPER:
+                upper = np.pad(upper, ((0, 0), (0, 0), (0, 1)))
+            made[0][...] = np.where(where & above, lower, 0)
+            made[1][...] = np.where(where, diag, outside)
+            made[2][...] = np.where(where & below, upper, 0)
+        return 0
+
     def factor_step(self, factor, *arguments):
         return self._run("factor_step", (core_factor(factor), *arguments))
 

@@ -1,5 +1,7 @@
 """Products and implicit steps of arrays on a device: the answers of NumPy."""
 
+import fake_device
+import gpu_libraries
 import numpy as np
 import oracle
 import pytest
@@ -92,6 +94,48 @@ def test_kept_factors_with_a_mask(library, case, axis, shared):
     solver = pysolvers.factor_tridiagonal(*there, axis=axis, where=mask)
     direct = pysolvers.solve_tridiagonal(*matrix, u, axis=axis, where=inside)
     agree(library.get(solver.solve(library.array(u), check_finite=True)), direct)
+
+
+def test_a_mask_stays_where_it_is(case):
+    """The host reads no number of factors that nothing waits for."""
+    inside = np.random.default_rng(6).random((5, 33, 1)) < 0.7
+    with fake_device.in_place_of_cuda() as device:
+        library = gpu_libraries.HostMemory(device)
+        own = list(map(library.array, (*case[:3], inside)))
+        device.calls.clear()
+        factor = pysolvers.factor_tridiagonal(
+            *own[:3], axis=1, where=own[3], on_singular="ignore", pivot=False
+        )
+        names = [call[0] for call in device.calls]
+        assert "download" not in names and "upload" not in names
+        assert names.count("masked_rows") == 1
+
+        for vectors in (case[3], np.stack([case[3]] * 2), np.asfortranarray(case[3])):
+            expected = pysolvers.solve_tridiagonal(*case[:3], vectors, axis=-2, where=inside)
+            agree(library.get(factor.solve(library.array(vectors))), expected)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_signs_inside_a_mask(library, case, sign):
+    inside = np.random.default_rng(7).random(case[3].shape) < 0.7
+    lower, upper = (-sign * np.abs(a) for a in (case[0], case[2]))
+    sums = sign * np.abs(case[1])
+    options = {"axis": 1, "pivot": False}
+    wrong = np.where(inside, sums, -sums)
+    u = np.where(inside, case[3], np.nan)
+    expected = pysolvers.solve_tridiagonal(
+        lower, pysolvers.RowSums(sums), upper, u, where=inside, **options
+    )
+    given = [library.array(a) for a in (lower, wrong, upper, inside)]
+    factor = pysolvers.factor_tridiagonal(
+        given[0], pysolvers.RowSums(given[1]), given[2], where=given[3], **options
+    )
+    agree(library.get(factor.solve(library.array(u))), expected)
+    wrong[0, np.flatnonzero(inside[0, :, 0])[0], 0] *= -1
+    with pytest.raises(ValueError, match="sign"):
+        pysolvers.factor_tridiagonal(
+            given[0], pysolvers.RowSums(library.array(wrong)), given[2], where=given[3], **options
+        )
 
 
 def test_diffusion(library, case):
