@@ -1,6 +1,7 @@
 """The formulas of products and implicit steps for JAX and PyTorch; see pysolvers/_xp.py.
 
-`solve` is `solve_tridiagonal` of the library. Arrays have their rows along the last axis.
+`solve` is `solve_tridiagonal` of the library. Nothing is moved along other axes: the operands of a
+call get all axes of its result, and their rows lie along the axis of its systems.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ Array = Any
 
 
 class _Lines(NamedTuple):
-    """Operands of one call, the rows last."""
+    """Operands of one call, with all axes of the shape."""
 
     of: dict[str, Array]
     shape: Shape
+    axis: int  # of the rows
 
 
 def _lines(
@@ -35,7 +37,7 @@ def _lines(
     leader: str,
     periodic: bool,
 ) -> _Lines:
-    """Bring operands to one dtype and their rows to the last axis.
+    """Bring operands to one dtype, and give them all axes.
 
     Off-diagonals, vectors and a mask, whose neighbours are read, get all rows, and so do numbers
     in a call of one line.
@@ -49,31 +51,31 @@ def _lines(
             raise TypeError(f"where: need booleans, got {mask.dtype}: write where != 0")
         arrays = {**arrays, "where": mask}
     shape = resolve_shape(arrays, axis, leader=leader, periodic=periodic)
-    lines = {name: _rows_last(library, array, shape) for name, array in arrays.items()}
+    along, rows = shape.axis, shape.rows
+    lines = {name: _with_all_axes(array, shape) for name, array in arrays.items()}
     for name, line in lines.items():
         is_number = arrays[name].ndim == 0 and line.ndim == 1  # a line has an entry for each row
-        if (is_number or name in ("x", "where")) and line.shape[-1] != shape.rows:
-            lines[name] = library.xp.broadcast_to(line, (*line.shape[:-1], shape.rows))
+        if (is_number or name in ("x", "where")) and line.shape[along] != rows:
+            full = (*line.shape[:along], rows, *line.shape[along + 1 :])
+            lines[name] = library.xp.broadcast_to(line, full)
     for name, omits in zip(arrays, shape.omits, strict=False):
         if name not in ("lower", "upper") or periodic:
             continue
-        line, rows = lines[name], shape.rows
-        is_first = name == "lower"
-        if not omits and line.shape[-1] == rows:  # the corner is ignored, also if it is NaN
-            line = library.rows(line, int(is_first), rows - (not is_first), -1 % line.ndim)
+        line, is_first = lines[name], name == "lower"
+        if not omits and line.shape[along] == rows:  # the corner is ignored, also if it is NaN
+            line = library.rows(line, int(is_first), rows - (not is_first), along)
         elif not omits:
             continue
-        lines[name] = library.padded(line, int(is_first), int(not is_first), line.ndim - 1)
-    return _Lines(lines, shape)
+        lines[name] = library.padded(line, int(is_first), int(not is_first), along)
+    return _Lines(lines, shape, along)
 
 
-def _rows_last(library: ArrayLibrary, array: Array, shape: Shape) -> Array:
-    """Move the rows to the last axis; an array of one dimension is a line along it already."""
+def _with_all_axes(array: Array, shape: Shape) -> Array:
+    """Return an operand with all axes of a shape; one of one dimension lies along the rows."""
     ndim = len(shape.full)
-    is_line = array.ndim == 1
-    if array.ndim < ndim:
-        array = array[(None,) * (ndim - array.ndim) + (...,)]
-    return array if is_line else library.move(array, shape.axis, -1)
+    if array.ndim == 1 < ndim:
+        return array.reshape((1,) * shape.axis + (-1,) + (1,) * (ndim - 1 - shape.axis))
+    return array[(None,) * (ndim - array.ndim) + (...,)] if array.ndim < ndim else array
 
 
 def _length(library: ArrayLibrary, dt: Any, theta: float, like: Array) -> Array:
@@ -83,23 +85,28 @@ def _length(library: ArrayLibrary, dt: Any, theta: float, like: Array) -> Array:
     return float(theta) * h
 
 
-def _neighbour(library: ArrayLibrary, x: Array, by: int, *, periodic: bool) -> Array:
+def _neighbour(library: ArrayLibrary, x: Array, by: int, axis: int, *, periodic: bool) -> Array:
     """Return x of the row before (1) or after (-1) each row; beyond the ends 0."""
-    last = x.ndim - 1
     if periodic:
-        return library.shifted(x, by, last)
-    rows = x.shape[-1]
+        return library.shifted(x, by, axis)
+    rows = x.shape[axis]
     if by == 1:
-        return library.padded(library.rows(x, 0, rows - 1, last), 1, 0, last)
-    return library.padded(library.rows(x, 1, rows, last), 0, 1, last)
+        return library.padded(library.rows(x, 0, rows - 1, axis), 1, 0, axis)
+    return library.padded(library.rows(x, 1, rows, axis), 0, 1, axis)
 
 
 def _product(
-    library: ArrayLibrary, of: dict[str, Array], x: Array, *, periodic: bool, has_sums: bool
+    library: ArrayLibrary,
+    of: dict[str, Array],
+    x: Array,
+    axis: int,
+    *,
+    periodic: bool,
+    has_sums: bool,
 ) -> Array:
     """Return A x; with row sums, `diag` has the sums and A x takes differences of x."""
-    above = _neighbour(library, x, 1, periodic=periodic)
-    below = _neighbour(library, x, -1, periodic=periodic)
+    above = _neighbour(library, x, 1, axis, periodic=periodic)
+    below = _neighbour(library, x, -1, axis, periodic=periodic)
     if has_sums:
         return of["diag"] * x + of["lower"] * (above - x) + of["upper"] * (below - x)
     return of["lower"] * above + of["diag"] * x + of["upper"] * below
@@ -118,9 +125,8 @@ def matvec(
     """Return A x."""
     diag, form = form_of(diag)
     named = {"lower": lower, "diag": diag, "upper": upper, "x": x}
-    of, shape = _lines(library, named, None, axis=axis, leader="x", periodic=periodic)
-    y = _product(library, of, of["x"], periodic=periodic, has_sums=form is not None)
-    return library.move(y, -1, shape.axis)
+    of, _, axis = _lines(library, named, None, axis=axis, leader="x", periodic=periodic)
+    return _product(library, of, of["x"], axis, periodic=periodic, has_sums=form is not None)
 
 
 def single(diagonal: Array, rows: int) -> Array:
@@ -161,9 +167,9 @@ def residual(
     """Return rhs - A x."""
     diag, form = form_of(diag)
     named = {"lower": lower, "diag": diag, "upper": upper, "x": x, "rhs": rhs}
-    of, shape = _lines(library, named, None, axis=axis, leader="rhs", periodic=periodic)
-    y = _product(library, of, of["x"], periodic=periodic, has_sums=form is not None)
-    return library.move(of["rhs"] - y, -1, shape.axis)
+    of, _, axis = _lines(library, named, None, axis=axis, leader="rhs", periodic=periodic)
+    y = _product(library, of, of["x"], axis, periodic=periodic, has_sums=form is not None)
+    return of["rhs"] - y
 
 
 def _clean(library: ArrayLibrary, array: Array, inside: Any, outside: float = 0.0) -> Array:
@@ -174,7 +180,7 @@ def _clean(library: ArrayLibrary, array: Array, inside: Any, outside: float = 0.
 
 
 def _masked(
-    library: ArrayLibrary, of: dict[str, Array], outside: float, *, periodic: bool
+    library: ArrayLibrary, of: dict[str, Array], outside: float, axis: int, *, periodic: bool
 ) -> tuple[Array, Array, Array]:
     """Return diagonals that do not couple to rows outside the mask, if there is one.
 
@@ -185,8 +191,8 @@ def _masked(
     if inside is None:
         return of["lower"], of["diag"], of["upper"]
     ones = library.xp.where(inside, library.xp.ones_like(inside * 1.0), inside * 0.0)
-    before = _neighbour(library, ones, 1, periodic=periodic) > 0.5
-    after = _neighbour(library, ones, -1, periodic=periodic) > 0.5
+    before = _neighbour(library, ones, 1, axis, periodic=periodic) > 0.5
+    after = _neighbour(library, ones, -1, axis, periodic=periodic) > 0.5
     return (
         _clean(library, of["lower"], inside & before),
         _clean(library, of["diag"], inside, outside),
@@ -217,12 +223,9 @@ def masked_matrix(
         named["diag"] = library.xp.zeros_like(mask * number) + number
     ndim = max(mask.ndim, *(a.ndim for a in library.operands(named).values()))
     place, own = factor_axis(axis, ndim)
-    of, shape = _lines(library, named, where, axis=place, leader="diag", periodic=periodic)
-    lines = (*_masked(library, of, outside, periodic=periodic), of["where"])
-    found = (
-        library.move(line[(None,) * (ndim - line.ndim) + (...,)], -1, shape.axis) for line in lines
-    )
-    return *found, own
+    of, _, along = _lines(library, named, where, axis=place, leader="diag", periodic=periodic)
+    matrix = _masked(library, of, outside, along, periodic=periodic)
+    return *matrix, of["where"], own
 
 
 def solve_masked(
@@ -240,11 +243,11 @@ def solve_masked(
     """Solve with the rows inside a mask; outside x is rhs."""
     diag, form = form_of(diag)
     named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
-    of, shape = _lines(library, named, where, axis=axis, leader="rhs", periodic=periodic)
-    matrix = _masked(library, of, 1.0, periodic=periodic)
+    of, _, axis = _lines(library, named, where, axis=axis, leader="rhs", periodic=periodic)
+    matrix = _masked(library, of, 1.0, axis, periodic=periodic)
     inside, b = of["where"], of["rhs"]
-    x = _solved(solve, *matrix, _clean(library, b, inside), form, periodic=periodic)
-    return library.move(library.xp.where(inside, x, b), -1, shape.axis)
+    x = _solved(solve, *matrix, _clean(library, b, inside), form, axis, periodic=periodic)
+    return library.xp.where(inside, x, b)
 
 
 def _solved(
@@ -254,12 +257,20 @@ def _solved(
     upper: Array,
     rhs: Array,
     form: RowSums | None,
+    axis: int,
     *,
     periodic: bool,
 ) -> Array:
-    """Solve along the last axis; without `form`, `diag` is the main diagonal."""
+    """Solve along an axis; without `form`, `diag` is the main diagonal."""
+    lower, diag, upper = (_line_of(array, axis) for array in (lower, diag, upper))
     middle = diag if form is None else RowSums(diag, check_signs=False)
-    return solve(lower, middle, upper, rhs, axis=-1, periodic=periodic)
+    return solve(lower, middle, upper, rhs, axis=axis - rhs.ndim, periodic=periodic)
+
+
+def _line_of(array: Array, axis: int) -> Array:
+    """Return a diagonal, that of one matrix for all systems with one dimension."""
+    is_one = all(size == 1 for k, size in enumerate(array.shape) if k != axis)
+    return array.reshape(-1) if is_one and array.shape[axis] > 1 else array
 
 
 def require_theta(theta: float, operation: str = "theta_step") -> None:
@@ -269,11 +280,16 @@ def require_theta(theta: float, operation: str = "theta_step") -> None:
 
 
 def _solved_lines(
-    solve: Callable[..., Array], of: dict[str, Array], form: RowSums | None, *, periodic: bool
+    solve: Callable[..., Array],
+    of: dict[str, Array],
+    form: RowSums | None,
+    axis: int,
+    *,
+    periodic: bool,
 ) -> Array:
     """Solve the equations of named lines."""
     rows = of["lower"], of["diag"], of["upper"]
-    return _solved(solve, *rows, of["rhs"], form, periodic=periodic)
+    return _solved(solve, *rows, of["rhs"], form, axis, periodic=periodic)
 
 
 def _in_contact(library: ArrayLibrary, lines: dict[str, Array], contact: Array) -> dict[str, Array]:
@@ -289,6 +305,7 @@ def _contact(
     inside: Array | None,
     form: RowSums | None,
     repeat: Callable[[Callable[[Array], Array], Array, int], Array],
+    axis: int,
     *,
     periodic: bool,
 ) -> Array:
@@ -299,12 +316,12 @@ def _contact(
     M-matrix (M. Hintermueller, K. Ito and K. Kunisch, SIAM J. Optim. 13 (2002) 865-888).
     """
     fixed = {name: library.constant(line) for name, line in lines.items()}
-    rows = fixed["rhs"].shape[-1]
+    rows = fixed["rhs"].shape[axis]
 
     def advance(contact: Array) -> Array:
         own = _in_contact(library, fixed, contact)
-        y = _solved_lines(solve, own, form, periodic=periodic)
-        product = _product(library, fixed, y, periodic=periodic, has_sums=form is not None)
+        y = _solved_lines(solve, own, form, axis, periodic=periodic)
+        product = _product(library, fixed, y, axis, periodic=periodic, has_sums=form is not None)
         found = library.xp.where(contact, product >= fixed["rhs"], y < fixed["least"])
         return found if inside is None else found & inside
 
@@ -341,11 +358,11 @@ def step(
         named["source"] = source
     if projected is not None:
         named["projected"] = projected
-    of, shape = _lines(library, named, where, axis=axis, leader="u", periodic=periodic)
+    of, _, axis = _lines(library, named, where, axis=axis, leader="u", periodic=periodic)
     if projected is not None and library.is_complex(of["u"]):
         raise TypeError(f"theta_step: projected needs real operands, got {of['u'].dtype}")
     h, inside = _length(library, dt, theta, of["u"]), of.get("where")
-    lower, diag, upper = _masked(library, of, 0.0, periodic=periodic)
+    lower, diag, upper = _masked(library, of, 0.0, axis, periodic=periodic)
     rhs = start = _clean(library, of["u"], inside)
     if source is not None:
         rhs = start + h * _clean(library, of["source"], inside)
@@ -353,15 +370,13 @@ def step(
     if projected is not None and repeat is not None:
         bound = _clean(library, of["projected"], inside)
         lines["least"] = start + float(theta) * (bound - start)
-        contact = _contact(library, solve, lines, inside, form, repeat, periodic=periodic)
+        contact = _contact(library, solve, lines, inside, form, repeat, axis, periodic=periodic)
         lines = _in_contact(library, lines, contact)
-    y = _solved_lines(solve, lines, form, periodic=periodic)
+    y = _solved_lines(solve, lines, form, axis, periodic=periodic)
     x = y if theta == 1 else start + (y - start) / float(theta)
     if projected is not None:
         x = library.xp.where(contact, bound, x)
-    if inside is not None:
-        x = library.xp.where(inside, x, of["u"])
-    return library.move(x, -1, shape.axis)
+    return x if inside is None else library.xp.where(inside, x, of["u"])
 
 
 class ThetaMatrix(NamedTuple):
@@ -469,40 +484,37 @@ def diffusion(
     promoted = library.operands({**named, **columns})
     arrays = {name: promoted[name] for name in named}
     faces = arrays["lower"], arrays["upper"]
-    of, shape = _lines(library, arrays, where, axis=axis, leader="T", periodic=False)
+    of, shape, axis = _lines(library, arrays, where, axis=axis, leader="T", periodic=False)
     xp, inside = library.xp, of.get("where")
     h = _length(library, dt, theta, of["T"])
-    _, thick, k = _masked(library, of, 1.0, periodic=False)
+    _, thick, k = _masked(library, of, 1.0, axis, periodic=False)
     start = _clean(library, of["T"], inside)
     whole = xp.zeros_like(start + thick + k)
-    thick, rows, last = thick + whole, whole.shape[-1], whole.ndim - 1
-    above, below = (library.rows(thick, i, rows - 1 + i, last) for i in (0, 1))
+    thick, rows = thick + whole, shape.rows
+    above, below = (library.rows(thick, i, rows - 1 + i, axis) for i in (0, 1))
     given = []
     for name in columns:
         is_first, face = name.endswith("first"), None
-        at = _end_rows(library, inside, whole, is_first=is_first)
+        at = _end_rows(library, inside, whole, axis, is_first=is_first)
         if name.startswith("value_"):
-            face = _clean(library, _rows_last(library, faces[not is_first], shape), at)
-        given.append(End(at, promoted[name][..., None], face))
+            face = _clean(library, _with_all_axes(faces[not is_first], shape), at)
+        values = promoted[name][(None,) * (whole.ndim - 1 - promoted[name].ndim) + (...,)]
+        given.append(End(at, values[(slice(None),) * axis + (None,)], face))
     more = None if source is None else _clean(library, of["source"], inside)
     sums, rhs = sums_and_sides(xp, thick, start, more, h, given)
-    between = conductance(library.rows(k + whole, 0, rows - 1, last), h, above, below)
-    y = solve_symmetric(between, sums, rhs + whole, axis=-1, periodic=False)
+    between = conductance(library.rows(k + whole, 0, rows - 1, axis), h, above, below)
+    y = solve_symmetric(between, sums, rhs + whole, axis=axis - whole.ndim, periodic=False)
     x = y if theta == 1 else start + (y - start) / float(theta)
-    if inside is not None:
-        x = xp.where(inside, x, of["T"])
-    return library.move(x, -1, shape.axis)
+    return x if inside is None else xp.where(inside, x, of["T"])
 
 
-def _end_rows(library: ArrayLibrary, inside: Any, like: Array, *, is_first: bool) -> Array:
+def _end_rows(
+    library: ArrayLibrary, inside: Any, like: Array, axis: int, *, is_first: bool
+) -> Array:
     """Return where the first or the last row inside is."""
     xp = library.xp
     ones = like + 1
     within = ones if inside is None else xp.where(inside, ones, like)
-    so_far = xp.cumsum(within, -1)
-    left = (
-        so_far
-        if is_first
-        else library.rows(so_far, like.shape[-1] - 1, like.shape[-1], like.ndim - 1) - so_far + 1
-    )
+    so_far, rows = xp.cumsum(within, axis), like.shape[axis]
+    left = so_far if is_first else library.rows(so_far, rows - 1, rows, axis) - so_far + 1
     return (within > 0.5) & (left < 1.5)
