@@ -364,12 +364,12 @@ class PentadiagonalFactor(rings.RingFactor):
         Returns
         -------
         array
-            The solutions.
+            The solutions, in the precision of the factors; complex if the factors or `rhs` are.
 
         Raises
         ------
         TypeError, ValueError
-            If `rhs` has another dtype than the factors or does not fit, or has no such axis.
+            If `rhs` has a higher precision than the factors, or does not fit, or has no such axis.
         """
         place = self._axis_of(axis, rhs)
         if self._results is not None:
@@ -397,8 +397,8 @@ class PentadiagonalFactor(rings.RingFactor):
         return systems.solved_by_parts(
             "PentadiagonalFactor.solve",
             rhs,
-            lambda part: self._solve(np.asarray(part, self.dtype), place, trans),
-            is_complex=is_complex,
+            np.dtype(self.dtype),
+            lambda part: self._solve(part, place, trans),
         )
 
     def _solve_directly(self, rhs: Array, axis: int, trans: Any) -> Any:

@@ -399,12 +399,12 @@ class BlockTridiagonalFactor(rings.RingFactor):
         Returns
         -------
         array, shape (..., n, k, m)
-            The solutions.
+            The solutions, in the precision of the factors; complex if the factors or `rhs` are.
 
         Raises
         ------
         TypeError, ValueError
-            If `rhs` has another dtype than the factors or does not fit, or has no such axis.
+            If `rhs` has a higher precision than the factors, or does not fit, or has no such axis.
         """
         place = self._axis_of(axis, rhs, 2)
         if self._results is not None:
@@ -435,8 +435,8 @@ class BlockTridiagonalFactor(rings.RingFactor):
         return systems.solved_by_parts(
             "BlockTridiagonalFactor.solve",
             rhs,
-            lambda part: self._solve(np.asarray(part, self.dtype), place, trans),
-            is_complex=is_complex,
+            np.dtype(self.dtype),
+            lambda part: self._solve(part, place, trans),
         )
 
     def _wide(self, rhs: Array, axis: int) -> Array:

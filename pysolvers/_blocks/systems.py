@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .._checks import axis_number
 from .._errors import BackendError, raise_for_status
 from .._options import OnSingular, pivot_code
-from .._runtime.arrays import factor_axis, real_of
+from .._runtime.arrays import factor_axis
 from .._runtime.backends import require
 from .._runtime.device import address_of, device_array, is_device_array
 from .._runtime.direct import call_directly
@@ -852,23 +852,28 @@ def real_parts(rhs: Array, x: Array, *, is_complex: bool) -> list[tuple[Array, A
 
 
 def solved_by_parts(
-    operation: str, rhs: Any, solve: Callable[[Array], Array], *, is_complex: bool = False
+    operation: str, rhs: Any, dtype: np.dtype, solve: Callable[[Array], Array]
 ) -> Any:
-    """Return the solution in the library of `rhs`.
+    """Return the solution in the library of `rhs`, for factors of a dtype.
 
-    Complex right-hand sides are solved as two real parts unless the matrix `is_complex`.
+    Complex right-hand sides are solved as two real parts unless the factors are complex.
     """
     target = host_target(operation, {"rhs": rhs}, None, "rhs")
-    (array,), _, _ = target.operands({"rhs": rhs})
-    if is_complex:
-        array = array.astype(np.result_type(array.dtype, np.complex64), copy=False)
-    splits = array.dtype.kind == "c" and not is_complex
+    array = _right_side(target, rhs, dtype)
+    splits = array.dtype.kind == "c" and dtype.kind != "c"
     parts = [array.real, array.imag] if splits else [array]
     x = [solve(part) for part in parts]
     answer = x[0] if len(x) == 1 else joined(np, x[0], x[1])
     result = target.result(None, {"rhs": rhs}, array, answer.shape, answer.dtype, leader="rhs")
     result[...] = answer
     return target.finish(result, rhs, None)
+
+
+def _right_side(target: Target, rhs: Any, dtype: np.dtype) -> Array:
+    """Return right-hand sides in the precision of factors, or raise TypeError."""
+    like = {"the factor": np.empty((1,), dtype)}
+    (array,), _, _ = target.operands({"rhs": rhs}, like, widens=True)
+    return array
 
 
 class DeviceResults:
@@ -939,14 +944,11 @@ class DeviceResults:
         two axes. `axis` is that of the rows among those before the latter.
         """
         target = target_of(operation, {"rhs": rhs}, None, "rhs", self._device)
-        (array,), found, _ = target.operands({"rhs": rhs})
-        if real_of(array.dtype) != dtype:
-            raise TypeError(f"rhs must have the dtype of the factors, {dtype}, got {array.dtype}")
-        (array,) = moved(target, [array])
+        (array,) = moved(target, [_right_side(target, rhs, dtype)])
         wide, blocks = widened(array), self._tail - 1
         places = (-1 - blocks, axis - blocks)
         shape = np.moveaxis(wide, *places).shape
-        result = target.result(None, {"rhs": rhs}, array, shape, found, leader="rhs")
+        result = target.result(None, {"rhs": rhs}, array, shape, array.dtype, leader="rhs")
         if result.size:
             x = np.moveaxis(target.destination(result), *reversed(places))
             for right, to in real_parts(wide, x, is_complex=False):

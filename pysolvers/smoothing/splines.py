@@ -164,7 +164,7 @@ def make_smoothing_spline(
     if lam is None:
         chosen = _best(equations, batch, threads)
     z = _solved(equations, chosen, threads, has_score=False)[0]
-    values = series.finish(np.asarray(z, series.y.dtype), y)
+    values = series.finish(np.asarray(z, np.result_type(series.y.dtype, dtype)), y)
     spline = CubicSpline(knots.astype(values.dtype), values, axis=axis, bc_type="natural")
     return (spline, np.array(chosen)) if return_lam else spline
 

@@ -8,7 +8,12 @@ import pytest
 from oracle import eps
 from scipy.linalg import solve_banded, solveh_banded
 
-from pysolvers import SingularSystemError, factor_pentadiagonal, solve_pentadiagonal
+from pysolvers import (
+    SingularSystemError,
+    factor_block_tridiagonal,
+    factor_pentadiagonal,
+    solve_pentadiagonal,
+)
 
 OFFSETS = (-2, -1, 0, 1, 2)
 
@@ -457,3 +462,25 @@ def test_factors_are_not_copied(copied):
     factor = factor_pentadiagonal(1.0, -4.0, 7.0, -4.0, 1.0, rows=6)
     with pytest.raises(TypeError, match="cannot be pickled or copied: keep the diagonals"):
         copied(factor)
+
+
+@pytest.mark.parametrize("kind", ["pentadiagonal", "blocks"])
+def test_right_hand_sides_get_the_precision_of_factors(kind):
+    def solve(dtype, rhs):
+        diag = np.asarray(2 + np.arange(8.0), dtype)
+        if kind == "pentadiagonal":
+            return factor_pentadiagonal(0.1, 0.3, diag, 0.2, 0.1).solve(rhs)
+        block = diag[:, None, None] * np.eye(2, dtype=dtype)
+        return factor_block_tridiagonal(0.1 * block, block, 0.1 * block).solve(rhs)
+
+    rhs = np.arange(16.0).reshape(2, 8)
+    rhs = rhs if kind == "pentadiagonal" else rhs.reshape(8, 2, 1)
+    truth = solve("f8", rhs)
+    for narrow in (rhs.astype("f4"), rhs.astype(int), rhs.tolist()):
+        x = solve("f8", narrow)
+        assert x.dtype == np.float64
+        np.testing.assert_allclose(x, truth, rtol=1e-14)
+    assert solve("f8", rhs.astype("c8")).dtype == solve("c16", rhs.astype("f4")).dtype == "c16"
+    assert solve("f4", rhs.astype("f4")).dtype == np.float32
+    with pytest.raises(TypeError, match="rhs is float64, but the factor is float32"):
+        solve("f4", rhs)

@@ -210,3 +210,12 @@ def test_calls_that_need_no_conversions_have_the_bits_of_others(order, dtype):
         whittaker(y, -1.0)
     with pytest.raises(ValueError, match="weights must be finite and at least 0"):
         whittaker(y, 1.0, weights=-weights)
+
+
+def test_knots_of_a_smoothing_spline_keep_their_precision():
+    knots = 1e6 + np.arange(8) / 16  # of float32 some are equal
+    y = np.random.default_rng(0).standard_normal(8)
+    truth = make_smoothing_spline(knots, y.astype(np.float32).astype(float), lam=0.1)(knots)
+    z = make_smoothing_spline(knots, y.astype(np.float32), lam=0.1)(knots)
+    assert z.dtype == np.float64
+    np.testing.assert_array_equal(z, truth)
