@@ -209,7 +209,17 @@ def solve_step(named: Mapping[str, Any], where: Any, choice: Choice, *, stacklev
     """Solve for the rows inside of a mask, and keep the right-hand sides outside."""
     require_flag("return_info", choice.return_info)
     call = prepare(named, where, _SOLVE, choice)
+    require_real_sums(call, has_sums=choice.has_sums)
     return make_step(call, Step(kind="matrix", vector="rhs"), stacklevel=stacklevel + 1)
+
+
+def require_real_sums(call: Prepared, *, has_sums: bool) -> None:
+    """Raise TypeError if a matrix that is given by row sums is complex."""
+    if has_sums and call.dtype.kind == "c" and not call.paired:
+        raise TypeError(
+            f"{call.operation.name}: a matrix with RowSums must be real: pass the diagonal, "
+            "diag = s - lower - upper"
+        )
 
 
 def _singular(call: Prepared, step: Step, info: Array, lines: NamedLines) -> Singular:

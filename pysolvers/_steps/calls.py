@@ -13,7 +13,7 @@ from .._checks import axis_number, broadcasts, integer, require, require_flag, r
 from .._lines.engine import step_directly
 from .._lines.factor import More, TridiagonalFactor, rhs_shape
 from .._lines.prepared import Operation, Prepared, prepare
-from .._lines.step import Step, make_step, multiply, require_signs
+from .._lines.step import Step, make_step, multiply, require_real_sums, require_signs
 from .._options import Choice, OnSingular, SolveInfo, check_policy
 from .._plain import is_lazy, require_plain
 from .._row_sums import RowSums, form_of
@@ -24,7 +24,7 @@ from .._runtime.finite import are_checked
 from .._runtime.interop import locate, shape_of
 from .._runtime.targets import find_target
 from .blocks import any_lazy, by_blocks
-from .operands import numbers_of
+from .operands import in_one_precision, numbers_of
 
 if TYPE_CHECKING:
     from ..distributed import Group, Slab
@@ -148,7 +148,7 @@ def tridiagonal_matvec(
     named = {"lower": lower, "diag": diag, "upper": upper, "x": x}
 
     def product(call: Prepared) -> Array:
-        _require_real_sums(call, form)
+        require_real_sums(call, has_sums=form is not None)
         return multiply(call, "x", None, 1.0, 0.0, has_sums=form is not None)
 
     if group is not None or split is not None:
@@ -273,7 +273,7 @@ def residual(
     named = {"lower": lower, "diag": diag, "upper": upper, "x": x, "rhs": rhs}
 
     def difference(call: Prepared) -> Array:
-        _require_real_sums(call, form)
+        require_real_sums(call, has_sums=form is not None)
         return multiply(
             call, "x", "rhs", -1.0, 1.0, extended=bool(extended), has_sums=form is not None
         )
@@ -520,7 +520,7 @@ def theta_step(
     if theta == 0:
         return _explicit(named, where, choice, dt)
     call = prepare(named, where, _THETA, choice)
-    _require_real_sums(call, form)
+    require_real_sums(call, has_sums=form is not None)
     require_signs(call, theta * dt)
     if projected is not None and call.dtype.kind == "c":
         raise TypeError(f"theta_step: projected needs real operands, got {call.dtype}")
@@ -693,9 +693,9 @@ class ThetaFactor:
             more = More(self.theta * self.dt, 1 / self.theta, steps)
             with factor._group.agreement(operation):
                 return factor._state._step(named, more, out=out, operation=operation, **options)
-        x: Any = numbers_of(u)
-        first = x
-        added = None if source is None else self.theta * self.dt * numbers_of(source)
+        given = in_one_precision(named, self.dtype)
+        first = x = given["u"]
+        added = None if source is None else self.theta * self.dt * given["source"]
         mask = factor._mask
         for step in range(steps):
             # The solve gives the result.
@@ -793,10 +793,10 @@ def factor_theta(
     dt, theta = float(dt), float(theta)
     h = theta * dt
     diag, form = form_of(diag)
-    middle = 1 - h * numbers_of(diag)
+    entries = in_one_precision({"lower": lower, "diag": diag, "upper": upper})
+    lower, middle, upper = -h * entries["lower"], 1 - h * entries["diag"], -h * entries["upper"]
     if form is not None:
         middle = RowSums(middle, check_signs=form.check_signs)
-    lower, upper = -h * numbers_of(lower), -h * numbers_of(upper)
     if group is not None or split is not None:
         from ..distributed._factor import SplitFactor
 
@@ -983,8 +983,7 @@ def implicit_diffusion(
         return _step_arrays(named, axis, step, out=out)
     from .split import diffuse_split
 
-    whole = [v for name, v in named.items() if not name.startswith(("flux_", "value_"))]
-    ndim = max(1, *(len(shape_of(value)) for value in whole))
+    ndim = _axes_of(named)
     return diffuse_split(
         group,
         split,
@@ -1014,17 +1013,22 @@ def _step_arrays(
     if not any_lazy(named):
         return step(named, axis, out=out)
     require(out is None, "implicit_diffusion: out must be None with arrays of dask", out)
-    whole = [v for name, v in named.items() if not name.startswith(("flux_", "value_"))]
-    ndim = max(1, *(np.ndim(value) for value in whole))
+    ndim = _axes_of(named)
     columns = tuple(n for n in named if n.startswith("value_") and named[n] is not None)
     along = _along(axis, ndim) - ndim
-    faces_of(named["K"], named["T"], along, columns)
+    faces_of(named["K"], named["T"], along, ndim, columns)
     return by_blocks(step, named, along, ndim, dims)
 
 
 def _along(axis: int, ndim: int) -> int:
-    """Return the axis of the columns, counted from the first one of T."""
+    """Return the axis of the columns, counted from the first one of the result."""
     return axis_number(axis, ndim, f"T of {ndim} axes")
+
+
+def _axes_of(named: dict[str, Any]) -> int:
+    """Return the number of axes of the result of a diffusion."""
+    whole = (value for name, value in named.items() if not name.startswith(("flux_", "value_")))
+    return max(1, *(len(shape_of(value)) for value in whole))
 
 
 def _diffuse(
@@ -1042,10 +1046,10 @@ def _diffuse(
     """Make the step of `implicit_diffusion` for arrays."""
     given = {name: value for name, value in named.items() if not _has_no_effect(name, value)}
     columns = tuple(n for n in given if n.startswith(("flux_", "value_")))
+    ndim = _axes_of(given)
     where = given.pop("where", None)
     T, K = (numbers_of(given.pop(name)) for name in ("T", "K"))
-    _along(axis, max(len(shape_of(T)), len(shape_of(K)), 1))
-    lower, upper = faces_of(K, T, axis, columns)
+    lower, upper = faces_of(K, T, _along(axis, ndim) - ndim, ndim, columns)
     dz = numbers_of(given.pop("dz"))
     operands = (lower, dz, upper, T)
     if stream is None and are_checked(check_finite, (*operands, *given.values())):
@@ -1085,15 +1089,16 @@ def _has_no_effect(name: str, value: Any) -> bool:
     return value is None or (is_zero and name.startswith("flux_"))
 
 
-def faces_of(K: Any, T: Any, axis: int, columns: tuple[str, ...]) -> tuple[Any, Any]:
+def faces_of(K: Any, T: Any, axis: int, ndim: int, columns: tuple[str, ...]) -> tuple[Any, Any]:
     """Return the diffusivities of the faces before and after each layer, from those of all faces.
 
-    `columns` has the names of the conditions at the ends.
+    `axis` counts from the end of the `ndim` axes of the result; `columns` has the names of the
+    conditions at the ends.
     """
     shape, own = shape_of(K), shape_of(T)
-    ndim = max(len(shape), len(own), 1)
-    place = 0 if len(shape) == 1 else axis % ndim - (ndim - len(shape))
-    layers = own[axis % ndim - (ndim - len(own))] if own else 0
+    # One axis is that of the columns.
+    place, of_layers = (0 if len(s) == 1 else len(s) + axis for s in (shape, own))
+    layers = own[of_layers] if own and of_layers >= 0 else 1
     if not shape or place < 0 or (len(shape) > 1 and shape[place] == 1 and layers != 2):
         return K, K  # the same at all faces
     faces = shape[place]
@@ -1178,6 +1183,7 @@ def _explicit(named: dict[str, Any], where: Any, choice: Choice, dt: float) -> A
         raise ValueError(f"theta_step: {option} needs theta > 0, got theta=0: nothing is solved")
     arrays = {name: numbers_of(value) for name, value in named.items()}
     if "source" in arrays:
+        arrays = in_one_precision(arrays)
         arrays["base"] = _moved_by(arrays, arrays.pop("source"), float(dt), choice.axis)
     if choice.out is not None:
         arrays["u"] = arrays["u"] * 1  # a copy: `out` can be u, and a row reads its neighbours
@@ -1203,12 +1209,3 @@ def _moved_by(arrays: dict[str, Any], source: Any, dt: float, axis: int) -> Any:
     if len(shapes[1]) == 1 or len(shapes[0]) == 1:
         u, source = (a.reshape(s) if s else a for a, s in zip((u, source), padded, strict=True))
     return u + dt * source
-
-
-def _require_real_sums(call: Prepared, form: RowSums | None) -> None:
-    """Raise TypeError if a matrix that is given by row sums is complex."""
-    if form is not None and call.dtype.kind == "c" and not call.paired:
-        raise TypeError(
-            f"{call.operation.name}: a matrix with RowSums must be real: pass the diagonal, "
-            "diag = s - lower - upper"
-        )

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .._checks import require, require_number
+from .._checks import axis_number, require, require_number
 from .._row_sums import RowSums, form_of
 from .._runtime.arrays import factor_axis, resolve_shape
+from .._runtime.interop import shape_of
 from .._runtime.lines import Shape
 from .._xp import ArrayLibrary
 from .calls import faces_of
@@ -36,6 +37,7 @@ def _lines(
     axis: int,
     leader: str,
     periodic: bool,
+    rows: int | None = None,
 ) -> _Lines:
     """Bring operands to one dtype, and give them all axes.
 
@@ -50,7 +52,7 @@ def _lines(
         if not str(mask.dtype).endswith("bool"):
             raise TypeError(f"where: need booleans, got {mask.dtype}: write where != 0")
         arrays = {**arrays, "where": mask}
-    shape = resolve_shape(arrays, axis, leader=leader, periodic=periodic)
+    shape = resolve_shape(arrays, axis, leader=leader, periodic=periodic, rows=rows)
     along, rows = shape.axis, shape.rows
     lines = {name: _with_all_axes(array, shape) for name, array in arrays.items()}
     for name, line in lines.items():
@@ -105,6 +107,12 @@ def _product(
     has_sums: bool,
 ) -> Array:
     """Return A x; with row sums, `diag` has the sums and A x takes differences of x."""
+    if has_sums and not periodic:
+        # Differences to rows beyond the ends are 0: off-diagonals can be one number for all rows.
+        rows = x.shape[axis]
+        ahead = library.rows(x, 1, rows, axis) - library.rows(x, 0, rows - 1, axis)
+        before, after = library.padded(ahead, 1, 0, axis), library.padded(ahead, 0, 1, axis)
+        return of["diag"] * x - of["lower"] * before + of["upper"] * after
     above = _neighbour(library, x, 1, axis, periodic=periodic)
     below = _neighbour(library, x, -1, axis, periodic=periodic)
     if has_sums:
@@ -208,6 +216,7 @@ def masked_matrix(
     where: Any,
     *,
     axis: int,
+    rows: int | None,
     periodic: bool,
     outside: float = 1.0,
 ) -> tuple[Array, Array, Array, Array, int]:
@@ -223,7 +232,8 @@ def masked_matrix(
         named["diag"] = library.xp.zeros_like(mask * number) + number
     ndim = max(mask.ndim, *(a.ndim for a in library.operands(named).values()))
     place, own = factor_axis(axis, ndim)
-    of, _, along = _lines(library, named, where, axis=place, leader="diag", periodic=periodic)
+    options: dict[str, Any] = {"leader": "diag", "periodic": periodic, "rows": rows}
+    of, _, along = _lines(library, named, where, axis=place, **options)
     matrix = _masked(library, of, outside, along, periodic=periodic)
     return *matrix, of["where"], own
 
@@ -399,6 +409,7 @@ def theta_matrix(
     dt: Any,
     theta: float,
     axis: int,
+    rows: int | None,
     periodic: bool,
 ) -> ThetaMatrix:
     """Return the matrices of steps; entries of A outside a mask enter nothing, also if NaN."""
@@ -406,7 +417,7 @@ def theta_matrix(
     diag, form = form_of(diag)
     named, inside = {"lower": lower, "diag": diag, "upper": upper}, None
     if where is not None:
-        options: dict[str, Any] = {"axis": axis, "periodic": periodic, "outside": 0.0}
+        options: dict[str, Any] = {"axis": axis, "rows": rows, "periodic": periodic, "outside": 0.0}
         *matrix, inside, axis = masked_matrix(library, lower, diag, upper, where, **options)
         named = dict(zip(named, matrix, strict=True))
     of = library.operands(named)
@@ -477,7 +488,9 @@ def diffusion(
         "value_last": value_last,
     }
     columns = {name: value for name, value in ends.items() if value is not None}
-    lower, upper = faces_of(K, T, axis, tuple(columns))
+    ndim = max(1, *(len(shape_of(a)) for a in (T, K, dz, source, where) if a is not None))
+    along = axis_number(axis, ndim, f"T of {ndim} axes") - ndim
+    lower, upper = faces_of(K, T, along, ndim, tuple(columns))
     named = {"lower": lower, "diag": dz, "upper": upper, "T": T}
     if source is not None:
         named["source"] = source

@@ -357,6 +357,7 @@ def factor_theta(
         dt=dt,
         theta=theta,
         axis=axis,
+        rows=rows,
         periodic=bool(periodic),
     )
     options: dict[str, Any] = {"rows": rows, "periodic": periodic, "pivot": pivot}

@@ -424,7 +424,7 @@ def factor_tridiagonal(
     if where is not None:
         matrix = lower, middle, upper, jnp.asarray(where)
         lower, middle, upper, inside, axis = masked_matrix(
-            XP, *matrix, axis=axis, periodic=bool(periodic)
+            XP, *matrix, axis=axis, rows=rows, periodic=bool(periodic)
         )
     operands = as_operands(lower=lower, diag=middle, upper=upper)
     place, own = factor_axis(axis, max(a.ndim for a in operands.values()))

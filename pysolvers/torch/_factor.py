@@ -119,7 +119,7 @@ class TridiagonalFactor:
         if where is not None:
             matrix = lower, middle, upper, where
             lower, middle, upper, inside, axis = masked_matrix(
-                XP, *matrix, axis=axis, periodic=periodic
+                XP, *matrix, axis=axis, rows=rows, periodic=periodic
             )
             self.where = inside.movedim(factor_axis(axis, inside.ndim)[0], -1)
         has_sums = form is not None

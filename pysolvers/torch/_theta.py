@@ -102,7 +102,7 @@ def _run(
         u.detach().expand(x.shape),
         dt=float(dt),
         theta=theta,
-        source=None if source is None else source.detach(),
+        source=None if source is None else vector_if_shared(source.detach(), x.shape[-1]),
         periodic=periodic,
         pivot=pivot,
         on_singular="nan",

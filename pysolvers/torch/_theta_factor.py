@@ -180,7 +180,12 @@ def factor_theta(
     0.1554 -0.1852
     """
     found = theta_matrix(
-        *(XP, lower, diag, upper, where), dt=dt, theta=theta, axis=axis, periodic=periodic
+        *(XP, lower, diag, upper, where),
+        dt=dt,
+        theta=theta,
+        axis=axis,
+        rows=rows,
+        periodic=periodic,
     )
     factor = TridiagonalFactor(
         found.lower,

@@ -405,3 +405,13 @@ def test_a_mask_with_row_sums_removes_couplings_and_keeps_the_sums():
     rhs = np.where(inside, 1.0, np.nan) * np.ones((9, n))
     x = solve_tridiagonal(-1.0, RowSums(np.full(n, 1e-18)), -1.0, rhs, where=inside)
     np.testing.assert_allclose(x[:, :7], 1e18, rtol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3)])
+def test_complex_row_sums_with_a_mask_are_refused(shape):
+    where = np.array([True, False, True])
+    line, rhs = np.ones(3, complex), np.ones(shape)
+    for lower, sums in ((line, np.ones(3)), (np.ones(3), line)):
+        diag = RowSums(sums, check_signs=False)
+        with pytest.raises(TypeError, match="must be real"):
+            solve_tridiagonal(lower, diag, lower, rhs, where=where)

@@ -486,3 +486,22 @@ def test_conditions_of_diffusion_are_finite(name):
     assert np.isfinite(step(**{name: values}, where=where, check_finite=True)).all()
     with pytest.raises(ValueError, match="initial is nan, and check_finite"):
         pysolvers.linear_recurrence(0.5, T, initial=np.nan, check_finite=True)
+
+
+def test_matrices_and_sources_of_single_precision_are_not_rounded_again():
+    """float32 with float64 gives float64: what is computed from the entries has that precision."""
+    rng = np.random.default_rng(3)
+    lower, upper, diag, source = rng.uniform(-1, 1, (4, 5)).astype(np.float32)
+    u = rng.uniform(-1, 1, (5, 5))
+    wide = [np.asarray(a, np.float64) for a in (lower, diag, upper, source)]
+    for theta in (0.0, 0.7):
+        options = {"dt": 0.3, "theta": theta, "axis": 0}
+        truth = theta_step(*wide[:3], u, source=wide[3], **options)
+        x = theta_step(lower, diag, upper, u, source=source, **options)
+        np.testing.assert_allclose(x, truth, rtol=0, atol=1e-15)
+    for bytes_of in ("<", ">"):
+        entries = [a.astype(a.dtype.newbyteorder(bytes_of)) for a in (lower, diag)]
+        made = pysolvers.factor_theta(*entries, wide[2], **options)
+        np.testing.assert_allclose(made.step(u, source), truth, rtol=0, atol=1e-15)
+        made = pysolvers.factor_theta(*entries, upper, **options)
+        assert made.dtype == np.float32

@@ -452,3 +452,54 @@ def test_theta_factors_in_a_batch(differentiable):
         np.testing.assert_allclose(x[k], truth, atol=1e-13)
     truth = pysolvers.factor_theta(lower, diag, upper, dt=0.2).step(u, count=2)
     np.testing.assert_allclose(differentiable.get(factor.step(own[3], count=2)), truth, atol=1e-13)
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 5), (5, 1)])
+def test_products_with_row_sums_and_one_coefficient_for_all_rows(differentiable, shape):
+    rng = np.random.default_rng(8)
+    x, sums = rng.standard_normal((2, *shape))
+    axis = -2 if shape[-1] == 1 else -1
+    column = np.full((3, 1), 0.7)[: shape[0] if axis == -1 and len(shape) > 1 else 1]
+    functions, array = differentiable.functions, differentiable.array
+    for lower, upper in ((0.7, 0.4), (column if len(shape) > 1 else 0.3, 0.2)):
+        truth = pysolvers.tridiagonal_matvec(lower, RowSums(sums), upper, x, axis=axis)
+        own = (array(a) if np.ndim(a) else a for a in (lower, upper))
+        below, above = own
+        y = functions.tridiagonal_matvec(below, RowSums(array(sums)), above, array(x), axis=axis)
+        np.testing.assert_allclose(differentiable.get(y), truth, atol=1e-14)
+        r = functions.residual(below, RowSums(array(sums)), above, array(x), y, axis=axis)
+        np.testing.assert_allclose(differentiable.get(r), 0, atol=1e-14)
+
+
+def test_operands_without_axes_and_rows_of_masks(differentiable):
+    lower, diag, upper, u, inside = system(9, (4, 6))
+    functions, array = differentiable.functions, differentiable.array
+    for dtype in (np.float64, np.float32):
+        line = np.asarray(u[0], dtype)
+        own = [array(np.asarray(a[0], dtype)) for a in (lower, diag, upper)]
+        x = functions.theta_step(*own, array(line), dt=0.3, source=array(np.asarray(2.0, dtype)))
+        matrix = (np.asarray(a[0], dtype) for a in (lower, diag, upper))
+        truth = pysolvers.theta_step(*matrix, line, dt=0.3, source=2.0)
+        np.testing.assert_allclose(differentiable.get(x), truth, rtol=1e-5)
+    options = {"rows": 6, "where": array(inside)}
+    one = array(np.full((4, 1), 3.0))
+    x = functions.factor_tridiagonal(-1.0, one, -1.0, **options).solve(array(u))
+    truth = pysolvers.solve_tridiagonal(-1.0, 3.0, -1.0, u, where=inside)
+    np.testing.assert_allclose(differentiable.get(x), truth, atol=1e-14)
+    x = functions.factor_theta(1.0, -one, 1.0, dt=0.2, **options).step(array(u))
+    truth = pysolvers.theta_step(1.0, -3.0, 1.0, u, dt=0.2, where=inside)
+    np.testing.assert_allclose(differentiable.get(x), truth, atol=1e-14)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -3])
+def test_diffusion_of_one_line_of_values(differentiable, axis):
+    rng = np.random.default_rng(10)
+    T, dz = rng.standard_normal(4), rng.uniform(1, 2, (4, 4, 4))
+    K = rng.uniform(0, 1, [5 if k == axis % 3 else 4 for k in range(3)])
+    whole = np.expand_dims(T, [k for k in range(3) if k != axis % 3])
+    truth = pysolvers.implicit_diffusion(whole + 0 * dz, K, dz, 0.3, axis=axis)
+    np.testing.assert_array_equal(pysolvers.implicit_diffusion(T, K, dz, 0.3, axis=axis), truth)
+    x = differentiable.functions.implicit_diffusion(
+        *map(differentiable.array, (T, K, dz)), 0.3, axis=axis
+    )
+    np.testing.assert_allclose(differentiable.get(x), truth, atol=1e-14)
