@@ -186,6 +186,7 @@ def part_check(
     step: int,
     device: int = 0,
     stream: int = 0,
+    sharing: int = 1,
     /,
 ) -> int: ...
 def part_solve(
@@ -208,6 +209,7 @@ def part_solve(
     step: int,
     device: int = 0,
     stream: int = 0,
+    sharing: int = 1,
     /,
 ) -> int: ...
 def part_leave(

@@ -1,5 +1,6 @@
 /* ps_part.h - systems that are divided into parts of consecutive rows, each on a device
- * of its own.
+ * of its own. Parts that share a device wait for each other there, on at most an equal share
+ * of its multiprocessors.
  *
  * A part eliminates its rows in terms of y_left, the last unknown of the part before, y,
  * its own last unknown, and x_next, the first unknown of the part after:
@@ -92,6 +93,7 @@ struct ps_part {
      * unspecified in all systems. */
     ps_tridiag t;
     int32_t part, count; /* which one, and of how many */
+    int32_t sharing; /* parts that have the device of this part, with itself; 0 is 1 */
     /* The number of the last row of each part, for info. Numbers may be left out after the
      * rows of a part, whose last row then has the number of the last one left out. */
     int32_t last_row[PS_MOST_PARTS];

@@ -99,15 +99,16 @@ of_part(PyObject *args, ps_status (*entry)(const ps_part *, const ps_exec *))
     unsigned flags;
     unsigned long long key, clock, marks, stream = 0;
     long long patience;
-    int part, count, step, device = 0;
+    int part, count, step, device = 0, sharing = 1;
     PyObject *lower, *diag, *upper, *rhs, *x, *info, *last_rows, *mailboxes, *logs;
     operand r, out, like;
     ps_part p = {0};
     call c;
 
-    if (!PyArg_ParseTuple(args, "IOOOOOOiiOOOKKLKi|iK", &flags, &lower, &diag, &upper,
+    if (!PyArg_ParseTuple(args, "IOOOOOOiiOOOKKLKi|iKi", &flags, &lower, &diag, &upper,
                           &rhs, &x, &info, &part, &count, &last_rows, &mailboxes, &logs,
-                          &key, &clock, &patience, &marks, &step, &device, &stream) ||
+                          &key, &clock, &patience, &marks, &step, &device, &stream,
+                          &sharing) ||
         read_step(step, &p.step) < 0 ||
         operand_matrix(flags, lower, diag, upper, &p.t) < 0 ||
         operand_read(diag, "diag", &like) < 0 || operand_read(rhs, "rhs", &r) < 0 ||
@@ -117,8 +118,14 @@ of_part(PyObject *args, ps_status (*entry)(const ps_part *, const ps_exec *))
         read_part(part, count, logs, &p) < 0 || read_rows(last_rows, mailboxes, &p) < 0) {
         return NULL;
     }
+    if (sharing < 1 || sharing > count) {
+        PyErr_Format(PyExc_ValueError, "sharing: need 1 to %d parts, got %d", count,
+                     sharing);
+        return NULL;
+    }
     p.t.rhs = operand_input(&r);
     p.t.x = operand_output(&out);
+    p.sharing = sharing;
     p.key = key;
     p.clock = (void *)(uintptr_t)clock;
     p.patience = patience;
@@ -310,14 +317,14 @@ PyDoc_STRVAR(
     part_check_doc,
     "part_check($module, flags, lower, diag, upper, rhs, x, info, part, count, "
     "last_rows, mailboxes, logs, key, clock, patience, marks, step, device=0, stream=0, "
-    "/)\n--\n\n"
+    "sharing=1, /)\n--\n\n"
     "Return the status with which part_solve() would begin, without reading any "
     "memory.");
 PyDoc_STRVAR(
     part_solve_doc,
     "part_solve($module, flags, lower, diag, upper, rhs, x, info, part, count, "
     "last_rows, mailboxes, logs, key, clock, patience, marks, step, device=0, stream=0, "
-    "/)\n--\n\n"
+    "sharing=1, /)\n--\n\n"
     "Solve for the rows of one part of all systems, with the other parts; "
     "return status.");
 PyDoc_STRVAR(

@@ -230,22 +230,15 @@ class _Torch(_Reducing):
     @cached_property
     def fast_access(self) -> tuple[Any, Any, Any, Any]:
         torch = sys.modules["torch"]
-        strided, empty_like = torch.strided, torch.empty_like
-
-        def is_plain(tensor: Any) -> bool:
-            """Return whether the memory of a tensor has its values, without a gradient."""
-            return not (
-                tensor.requires_grad
-                or tensor.is_conj()
-                or tensor.is_neg()
-                or tensor.layout is not strided
-            )
+        empty_like = torch.empty_like
 
         def current(ordinal: int) -> int:
             """Return the address of the current stream of a device."""
             return int(torch.cuda.current_stream(ordinal).cuda_stream)
 
-        return is_plain, None, current, lambda like, ordinal: empty_like(like)
+        # Without an object of Python for the stream; not in all builds of PyTorch.
+        current = getattr(torch._C, "_cuda_getCurrentRawStream", current)
+        return _is_plain_tensor, None, current, lambda like, ordinal: empty_like(like)
 
     def check(self, name: str, value: Any) -> None:
         if value.requires_grad:
@@ -259,7 +252,7 @@ class _Torch(_Reducing):
             raise TypeError(f"{name}: need a dense tensor, got {value.layout}")
 
     def identity(self, value: Any) -> tuple[Any, ...] | None:
-        if not self.fast_access[0](value):
+        if not _is_plain_tensor(value):
             return None
         return value.data_ptr(), value.shape, value.stride(), value.dtype
 
@@ -302,6 +295,16 @@ class _Torch(_Reducing):
 
     def converted(self, name: str, value: Any, dtype: np.dtype) -> Any:
         return value.to(_torch_dtype(dtype))
+
+
+def _is_plain_tensor(tensor: Any) -> bool:
+    """Return whether the memory of a tensor has its values, without a gradient."""
+    return (
+        tensor.layout is sys.modules["torch"].strided
+        and not tensor.requires_grad
+        and not tensor.is_conj()
+        and not tensor.is_neg()
+    )
 
 
 # The dtypes of solvers, by the names of PyTorch.

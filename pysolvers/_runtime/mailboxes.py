@@ -7,13 +7,14 @@ numbers: csrc/include/ps_part.h says what a part is and what it sends.
 import time
 from collections.abc import Callable, Sequence
 from struct import Struct
+from sys import byteorder
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .device import Device, address_of
-from .streams import Stream
+from .streams import Stream, device_id
 
 CLOCK_BYTES = 64  # as in ps_part.h
 LOG_BYTES = 256  # as in ps_part.h
@@ -24,6 +25,8 @@ _ANSWER = Struct("=QIIIIQ")
 Array = NDArray[Any]
 
 _PAUSE = 1e-4  # seconds
+_CALLS_BYTES = 8  # of ps_part_clock: the number of calls, which a kernel writes last
+_POLLS = 64  # of an answer, between two looks at the stream
 
 
 class MailboxAddress(NamedTuple):
@@ -33,6 +36,7 @@ class MailboxAddress(NamedTuple):
     device: int
     address: int  # in that process
     name: bytes  # for other processes
+    device_id: bytes  # of the device, in all processes
 
 
 class SharedMemory:
@@ -70,7 +74,8 @@ class SharedMemory:
         address = self.address
         status, name = self._device.backend.share(address, self._device.ordinal)
         self._device.check(status)
-        return MailboxAddress(self._process, self._device.ordinal, address, name)
+        ordinal = self._device.ordinal
+        return MailboxAddress(self._process, ordinal, address, name, device_id(ordinal))
 
     def open(self, there: MailboxAddress) -> int:
         """Return the address of the memory of another process, or device, in this process.
@@ -101,6 +106,8 @@ class Outcome(NamedTuple):
 
     Attributes
     ----------
+    calls : int
+        Number of calls so far, with those of graphs.
     late : int
         The part that did not answer; -1 if all did.
     is_elsewhere : bool
@@ -109,15 +116,16 @@ class Outcome(NamedTuple):
         Whether info or marks of a system are not 0.
     """
 
+    calls: int
     late: int
     is_elsewhere: bool
     has_failed: bool
 
     @classmethod
-    def of(cls, clock: NDArray[np.uint8]) -> Self:
+    def of(cls, clock: Any) -> Self:
         """Return what the octets of a clock say, after the call is complete."""
-        calls, _, late, _, failed = _CLOCK.unpack_from(clock.data)
-        return cls(late % _ELSEWHERE - 1, late > _ELSEWHERE, failed == calls & 0xFFFFFFFF)
+        calls, _, late, _, failed = _CLOCK.unpack_from(clock)
+        return cls(calls, late % _ELSEWHERE - 1, late > _ELSEWHERE, failed == calls & 0xFFFFFFFF)
 
 
 class CallLog(SharedMemory):
@@ -235,7 +243,14 @@ class Mailboxes(SharedMemory):
         super().__init__(device, CLOCK_BYTES + size, process)
         self.part, self.count = part, count
         self._marks: dict[int, Any] = {}  # by stream
-        self._addresses: tuple[int, ...] = ()
+        #: The mailboxes and the clock, as `part_solve` takes them.
+        self.arguments: tuple[tuple[int, ...], int] = (), self.address
+        #: Number of parts that have the device of this part, if that is known.
+        self.sharing = 1
+        # Calls of the answer before the next solve, if all before it are complete; and when the
+        # last one is complete, if it began so.
+        self._calls: int | None = 0
+        self._wanted: bytes | None = None
         octets = np.zeros(CLOCK_BYTES + size, np.uint8)
         #: Memory of the host that has the outcome of the last call; None if none was free.
         self.answer = answer_of(device, octets)
@@ -255,7 +270,11 @@ class Mailboxes(SharedMemory):
         BackendError
             If the device cannot use the memory of another one.
         """
-        self._addresses = tuple(self.open(there) + CLOCK_BYTES for there in all_parts)
+        addresses = tuple(self.open(there) + CLOCK_BYTES for there in all_parts)
+        self.arguments = addresses, self.address
+        name = device_id(self._device.ordinal)
+        if name:
+            self.sharing = sum(there.device_id == name for there in all_parts)
 
     def close(self) -> None:
         super().close()
@@ -264,18 +283,36 @@ class Mailboxes(SharedMemory):
             self.answer = None
 
     @property
-    def arguments(self) -> tuple[tuple[int, ...], int]:
-        """The mailboxes and the clock, as `part_solve` takes them."""
-        return self._addresses, self.address
-
-    @property
     def clock(self) -> Array:
         """The clock, in the memory of the device."""
         return self.octets[:CLOCK_BYTES]
 
-    def used(self, stream: int) -> None:
-        """Take note that all solves so far have been enqueued on a stream."""
+    def used(self, stream: int, *, is_counted: bool) -> None:
+        """Take note that all solves so far have been enqueued on a stream.
+
+        `is_counted`: whether no others, those of graphs, count in the clock.
+        """
+        is_known = is_counted and self._calls is not None
+        self._wanted = (self._calls + 1).to_bytes(_CALLS_BYTES, byteorder) if is_known else None
+        self._calls = None
         self._marks[stream] = self._device.backend.Mark(self._device.ordinal, stream)
+
+    def poll(self) -> bool:
+        """Look some times whether the last solve is complete; return whether it is.
+
+        Its kernel writes the answer some us before the stream passes the mark, and also when it
+        gives up. It writes none if the device fails.
+        """
+        answer, wanted = self.answer, self._wanted
+        if answer is not None and wanted is not None:
+            for _ in range(_POLLS):
+                if answer.read(_CALLS_BYTES) == wanted:
+                    return True
+        return self.is_done
+
+    def completed(self, outcome: Outcome) -> None:
+        """Take note of the outcome of the last solve, which is complete."""
+        self._calls = outcome.calls
 
     @property
     def is_done(self) -> bool:

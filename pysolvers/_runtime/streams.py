@@ -102,6 +102,19 @@ def _new_stream(ordinal: int) -> Stream:
     return Stream(stream.value or 0)
 
 
+@cache
+def device_id(ordinal: int) -> bytes:
+    """Return what names a device in all processes of its host; empty if the driver is missing."""
+    device, name = ctypes.c_int(), ctypes.create_string_buffer(16)
+    try:
+        _call("cuInit", ctypes.c_uint(0))
+        _call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(ordinal))
+        _call("cuDeviceGetUuid", name, device)
+    except BackendError:
+        return b""
+    return name.raw
+
+
 def _call(name: str, *arguments: Any) -> None:
     """Call a function of the driver, or raise BackendError with its status."""
     status = getattr(_driver(), name)(*arguments)

@@ -439,11 +439,11 @@ class PeerLink:
     ) -> int:
         """Enqueue the solve on a device and a stream, which `owner` keeps; return the status."""
         ordinal, stream = where
-        log = self._log
+        log, boxes = self._log, self._boxes
         self._group.leaving = log.leave
         self.is_captured = self.is_captured or is_captured
         log.follow(stream, owner, is_captured=is_captured)
-        addresses, clock = self._boxes.arguments
+        addresses, clock = boxes.arguments
         status: int = backend.part_solve(
             *operands,
             addresses,
@@ -454,9 +454,10 @@ class PeerLink:
             backend.PART_STEPS["whole"],
             ordinal,
             stream,
+            boxes.sharing,
         )
         if not is_captured:
-            self._boxes.used(stream)
+            boxes.used(stream, is_counted=not self.is_captured)
         return status
 
     def begin(
@@ -479,18 +480,19 @@ class PeerLink:
         DistributedError
             If another rank has ended. The group cannot be used after that.
         """
-        group, begun, missing = self._group, time.monotonic(), None
-        while not self._boxes.is_done:
+        group, boxes = self._group, self._boxes
+        begun, missing = time.monotonic(), None
+        while not boxes.poll():
             waited = time.monotonic() - begun
             if waited > _SPIN:
                 time.sleep(_PAUSE)
                 if missing is None and (missing := group._missing(waited)) is not None:
                     self._log.give_up()
-        answer = self._boxes.answer
-        if answer is not None:
-            found = Outcome.of(np.frombuffer(answer.read(CLOCK_BYTES), np.uint8))
+        if boxes.answer is not None:
+            found = Outcome.of(boxes.answer.read(CLOCK_BYTES))
         else:
-            found = _outcome_of(backend, self._boxes.address, where)
+            found = _outcome_of(backend, boxes.address, where)
+        boxes.completed(found)
         if found.late >= 0 and missing is not None:
             rank, reason = missing
             group._lose(

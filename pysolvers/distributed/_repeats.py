@@ -15,7 +15,7 @@ addresses, shapes and strides of an earlier one of this rank; others are prepare
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,8 @@ class _Call:
         The first arguments of `part_solve`, and its patience and marks. They do not keep the
         arrays of the caller, who passes them in each call.
     info : SolveInfo or None
-        That of a call without failures, if the caller asks for it.
+        That of calls without failures, if the caller asks for it: one for all, as its arrays are
+        empty.
     copy : tuple or None
         The solution of the caller, and where it is computed, if it replaces the right-hand sides:
         another solve would need these.
@@ -123,14 +124,7 @@ def solve_again(group: Group, split: Slab, named: dict[str, Any], choice: Choice
 
     if not _solved(group, call, choice, where, owner, is_captured):
         return None
-    return out if call.info is None else (out, _own(call.info))
-
-
-def _own(info: SolveInfo) -> SolveInfo:
-    """Return an info with arrays of its own, of a call in which no system failed."""
-    if info.singular is None or info.singular_rows is None:
-        return replace(info)
-    return replace(info, singular=info.singular.copy(), singular_rows=info.singular_rows.copy())
+    return out if call.info is None else (out, call.info)
 
 
 def _is_plain(choice: Choice) -> bool:
@@ -158,8 +152,7 @@ def _identity(
         if identity is None:
             return None
         found.append(identity)
-    found += [getattr(choice, name) for name in _OPTIONS]
-    identity = (*found, split.axis)
+    identity = (*found, *_options(choice), split.axis)
     try:
         hash(identity)
     except TypeError:
@@ -167,7 +160,7 @@ def _identity(
     return identity
 
 
-_OPTIONS = (
+_options = attrgetter(
     "axis",
     "method",
     "periodic",

@@ -129,8 +129,11 @@ def clock_at(address):
 
 def answer(clock):
     """Write a clock to the memory of the host, as a kernel does at its end."""
-    if clock["answer"][0]:
-        ctypes.memmove(int(clock["answer"][0]), clock.tobytes(), clock.nbytes)
+    address, calls = int(clock["answer"][0]), clock["calls"].nbytes
+    if address:
+        octets = clock.tobytes()
+        ctypes.memmove(address + calls, octets[calls:], clock.nbytes - calls)
+        ctypes.memmove(address, octets, calls)  # the last of all
 
 
 def field_on_device(shape, dtype=np.float64):

@@ -161,6 +161,20 @@ class Part:
         return failed
 
 
+class Answer:
+    """Memory of the host, which can be read while a kernel waits."""
+
+    def __init__(self, ordinal=0, stream=0, /):
+        self._octets = np.zeros(64, np.uint8)
+        self.address = self._octets.ctypes.data
+
+    def read(self, nbytes, /):
+        return self._octets[:nbytes].tobytes()
+
+    def end(self):
+        pass
+
+
 class PartsDevice(shared_device.SharedDevice):
     """A device that has the functions of ps_part.h."""
 
@@ -170,6 +184,7 @@ class PartsDevice(shared_device.SharedDevice):
     def __init__(self, **options):
         super().__init__(**options)
         self.PART_STEPS = {"whole": 0, "send": 1, "receive": 2}
+        self.Answer = Answer
         self.parts = 0  # calls of part_solve
         self.orders = []
         self._ends = False
@@ -199,7 +214,7 @@ class PartsDevice(shared_device.SharedDevice):
         return STATUS["PS_UNSUPPORTED"] if is_long else 0
 
     def part_solve(self, *arguments):
-        assert len(arguments) == 19
+        assert len(arguments) == 20
         assert arguments[16] == 0
         self.parts += 1
         self.enqueue(Part(*arguments))

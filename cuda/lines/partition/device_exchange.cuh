@@ -9,7 +9,8 @@
  * Parts wait for each other. Each block must take its systems in ascending order, and post
  * them before it waits; systems that it draws come after those that it has anyway, and all
  * blocks must be resident. Then the first system that a part has not posted belongs to a
- * block that waits for nothing.
+ * block that waits for nothing. Parts that share a device have so few blocks that all of them
+ * are resident (part.cu).
  *
  * PS_PART_SEND and PS_PART_RECEIVE wait for nothing: their mailboxes hold the words of
  * one part alone, without rounds.
@@ -20,11 +21,11 @@
  * looks there from time to time: a later call, or another key, of the part for which it
  * waits means that the message never comes.
  *
- * Why messages of a kind of their own: with them one kernel solves cut systems, in 1.77 ms
- * for 65536 systems of 4096 rows in float64 on two H200, against 3.46 ms of two kernels
- * with NCCL between them (2.10 and 4.09 ms for 262144 systems of 1024 rows), and the wait
- * costs 3 to 4 %. The loop that polls is not poll_words() of device/mailbox.cuh: a thread
- * waits for one word, and gives up.
+ * Why messages of a kind of their own: with them one kernel solves cut systems, in half the
+ * time or less of two kernels with NCCL between them; docs/ranks.md has the times of both on
+ * two H200, from their record. There the messages of another GPU cost up to 2 % more than the
+ * own ones. The loop that polls is not poll_words() of device/mailbox.cuh: a thread waits for
+ * one word, and gives up.
  */
 #ifndef PS_CUDA_LINES_PARTITION_DEVICE_EXCHANGE_CUH
 #define PS_CUDA_LINES_PARTITION_DEVICE_EXCHANGE_CUH
@@ -126,6 +127,7 @@ template <typename Number> struct DeviceExchange {
             __threadfence();
             answer->late = now->late;
             answer->failed = now->failed;
+            __threadfence_system(); /* the host waits for `calls` */
             answer->calls = round;
         }
     }

@@ -3,6 +3,8 @@
  * The kernel is that of the partition method, with the devices as the level above the
  * block.
  */
+#include <algorithm>
+
 #include "device/barrier.h"
 #include "lines/geometry.h"
 #include "lines/partition/partition.h"
@@ -33,6 +35,17 @@ exchange_of(const ps_part &p)
         e.log[k] = static_cast<ps_part_log *>(p.log[k]);
     }
     return e;
+}
+
+/* The blocks of a part, if other parts have the same device; otherwise 0. All blocks of all parts
+ * must be resident, because they wait for each other: then each can have a multiprocessor of its
+ * own, whatever the plans of the parts are. */
+static int32_t
+most_blocks_of(const ps_part &p, const ps_cuda_device *device)
+{
+    return p.step == PS_PART_WHOLE && p.sharing > 1
+               ? std::max(device->processors / p.sharing, 1)
+               : 0;
 }
 
 /* Tiling::aligned of a batch of numbers of some bytes. */
@@ -194,6 +207,7 @@ plan_of(const ps_part &p, ps_part *own, Plan *plan)
             return made;
         });
     *plan = found.plan;
+    plan->most_blocks = most_blocks_of(p, device);
     return found.is_possible ? PS_OK : PS_UNSUPPORTED;
 }
 

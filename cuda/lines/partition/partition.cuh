@@ -203,6 +203,9 @@ launch_tiles(void (*kernel)(const AnyJob), AnyJob job, Top top, const Plan &plan
     if (error != cudaSuccess || fit == 0) {
         return PS_DEVICE_FAILURE;
     }
+    if (plan.most_blocks > 0) {
+        fit = std::min(fit, plan.most_blocks);
+    }
     const int64_t rounds = divided_up(job.tiling.tiles, fit);
     const int64_t units = divided_up(job.tiling.tiles, rounds);
     Launch launch(units * blocks, plan.threads, plan.shared_bytes, stream);

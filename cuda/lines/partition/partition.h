@@ -98,6 +98,7 @@ struct Plan {
     int32_t block_rows;            /* largest number of rows of a system in a block */
     bool work_queue;               /* blocks draw their tiles from a counter */
     bool long_chunks;
+    int32_t most_blocks; /* of parts that share a device; 0: as many as are resident */
 };
 
 /* The batch of `t` with one axis of systems if the strides allow it. */

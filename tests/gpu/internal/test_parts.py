@@ -30,12 +30,13 @@ def slices(rows, count):
 class Parts:
     """The parts of systems, rows along the last axis (axis=1) or the first one (axis=0)."""
 
-    def __init__(self, shape, dtype, count, axis):
-        rows, self.count = shape[axis], count
+    def __init__(self, shape, dtype, count, axis, rows=None, devices=None):
+        self.count = count
         self.systems, self.axis = shape[1 - axis], axis
-        self.rows = slices(rows, count)
+        self.rows = rows or slices(shape[axis], count)
         self.last_rows = tuple(part.stop - 1 for part in self.rows)
-        self.devices = [k % cupy.cuda.runtime.getDeviceCount() for k in range(count)]
+        devices = devices or cupy.cuda.runtime.getDeviceCount()
+        self.devices = [k % devices for k in range(count)]
         self.boxes = [
             Mailboxes(Device(_cuda, device, "test"), np.dtype(dtype), self.systems, k, count, 0)
             for k, device in enumerate(self.devices)
@@ -99,6 +100,7 @@ class Parts:
             _cuda.PART_STEPS[step],
             self.devices[part],
             self.streams[part].ptr,
+            1 if boxes else self.boxes[part].sharing,
         )
         assert _cuda.STATUS[status][0] == "PS_OK"
 
@@ -185,6 +187,28 @@ def test_parts_of_every_kind(rng, dtype, count, axis, periodic):
         check(operands, x, axis, periodic=periodic)
         assert (again == x).all()
         assert not info.any() and not info_again.any()
+
+
+@pytest.mark.parametrize("sizes", [(3001, 200), (200, 3001), (2048, 30, 400)])
+def test_unequal_parts_that_share_a_device(rng, sizes):
+    """Their blocks wait for each other, and are all resident."""
+    ends = np.cumsum([0, *sizes])
+    shape, count = (1000, int(ends[-1])), len(sizes)
+    rows = [slice(int(a), int(b)) for a, b in pairwise(ends)]
+    operands = batch(rng, shape, "float64", 1)
+    parts = Parts(shape, "float64", count, 1, rows, devices=1)
+    scattered = parts.scatter(*operands)
+    # CUDA loads a kernel when it is first launched, and waits for those that run.
+    in_steps, _ = parts.solve_in_steps(parts.scatter(*operands), "float64")
+
+    for order in (range(count), reversed(range(count))):
+        for k in order:
+            parts.enqueue(k, scattered[k])
+        parts.synchronize()
+        x, info = parts.gather(scattered)
+
+        assert not info.any() and (x == in_steps).all()
+    check(operands, x, 1)
 
 
 @pytest.mark.parametrize("shape", [(140000, 300), (300, 70000), (600000, 20)])
@@ -446,7 +470,7 @@ def solve_in_a_process(part, count, operands, pipe):
         log.connect(pipe.recv())
         parts = part, count, last_rows, addresses, log.addresses, 1 << 63, clock
         parts = *parts, PATIENCE, 0, _cuda.PART_STEPS["whole"]
-        assert _cuda.part_solve(0, *views, None, *parts, device, 0) == 0
+        assert _cuda.part_solve(0, *views, None, *parts, device, 0, box.sharing) == 0
         pipe.send(x.get())
         pipe.recv()  # all have their solution
         box.close()
