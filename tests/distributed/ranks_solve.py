@@ -595,7 +595,7 @@ class PeerDevice(fake_device.Device):
     def part_solve(
         self, flags, lower, diag, upper, rhs, x, info, part, count, last, boxes, logs, *rest
     ):
-        key, clock, _, marks, step, _, _ = rest
+        key, clock, _, marks, step, *_ = rest
         assert len(boxes) == len(logs) == count
         assert last[part] - (last[part - 1] if part else -1) >= x.shape[2]
         assert (key != 0) == (step == 0)
