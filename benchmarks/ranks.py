@@ -127,7 +127,11 @@ def without_failures(found: list[Record]) -> tuple[list[Record], list[str]]:
     return cases, failed
 
 
-def clock_of(group: Group, wait: Callable[[], object] = lambda: None) -> Clock:
+def clock_of(
+    group: Group,
+    wait: Callable[[], object] = lambda: None,
+    begin: Callable[[], object] = lambda: None,
+) -> Clock:
     """Return the clock of the host of the slowest rank; its use is collective.
 
     Parameters
@@ -136,6 +140,8 @@ def clock_of(group: Group, wait: Callable[[], object] = lambda: None) -> Clock:
         The ranks, which begin a sample together.
     wait : callable, optional
         Waits for the device of a rank.
+    begin : callable, optional
+        Called by all ranks before a sample, which it is no part of.
     """
 
     def clock(call: Call, count: int) -> float:
@@ -146,6 +152,8 @@ def clock_of(group: Group, wait: Callable[[], object] = lambda: None) -> Clock:
 
         wait()
         group.objects("benchmark", None)
+        begin()
+        wait()
         return max(group.objects("benchmark", host(calls, 1) / count))
 
     return clock
