@@ -5,6 +5,7 @@ import time
 import weakref
 from contextlib import contextmanager
 from dataclasses import fields
+from unittest.mock import patch
 
 import numpy as np
 import oracle
@@ -14,6 +15,7 @@ from rank_hooks import agreements
 from slabs import anew
 
 from pysolvers import DistributedError, SingularSystemError, solve_tridiagonal
+from pysolvers._runtime import mailboxes
 from pysolvers.distributed import Slab
 
 FAST = {"pivot": False, "on_singular": "ignore"}
@@ -133,6 +135,21 @@ def check_later_calls_with_info(group, rng):
                 bad.solve(group, **given)
             _, info = first.solve(group, **given)
             first.check(group)
+
+
+def check_ranks_that_share_a_device(group, rng):
+    """They are counted if the driver names the devices: here the first rank has one alone."""
+    if group.size == 1:
+        return
+    for name in (b"", b"of all", bytes([group.rank > 0])):
+        with devices(group) as (again, device, _), patch.object(mailboxes, "device_id") as of:
+            of.return_value = name
+            operands = Operands(again, device, oracle.dominant(rng, (3, 40), "float64"))
+            for _ in range(2):
+                operands.solve(again)
+                operands.check(again)
+            others = group.size - 1 if group.rank else 1
+            assert device.sharing == {b"": 1, b"of all": group.size}.get(name, others)
 
 
 def check_ranks_that_differ(group, rng):

@@ -217,6 +217,7 @@ class PartsDevice(shared_device.SharedDevice):
         assert len(arguments) == 20
         assert arguments[16] == 0
         self.parts += 1
+        self.sharing = arguments[19]
         self.enqueue(Part(*arguments))
         return 0
 
