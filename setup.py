@@ -134,8 +134,12 @@ LINES_OF_BASELINE = re.compile(r"csrc/cpu/isa/(f32|f64|c64|c128)_baseline\.c")
 # Without it, the position of a kernel in the module, which depends on all files before it, changes
 # its speed by up to 14 % (HeatADI).
 ALIGN = "-falign-functions=64"
-# Kernels call nothing that unwinds the stack; its tables are 2 % of the module.
+# Nothing here unwinds the stack, whose tables would be 2 % of the module.
 NO_TABLES = "-fno-asynchronous-unwind-tables"
+# Kernels get plain structs that the core has checked, and keep arrays of vectors on the stack. The
+# CFLAGS of Debian's Python, and GCC by itself on other systems, guard the stack of each function
+# that has an array: 2 % of the module. The binding, which handles foreign objects, keeps them.
+NO_GUARDS = "-fno-stack-protector"
 
 # The library for programs without Python. Its object files are those of the module.
 LIBRARY = "pysolvers.lib.libpysolvers"
@@ -391,7 +395,7 @@ class BuildExtensions(build_ext):
                 own.append(FEW_COPIES)
             if is_optimised and "avx2" in own_flags and LINES_OF_BASELINE.fullmatch(source):
                 own.append(FEW_LINES)
-            own += [ALIGN, NO_TABLES] if Path(source).parent.name == "isa" else []
+            own += [ALIGN, NO_GUARDS] if Path(source).parent.name == "isa" else []
             foreign = self.foreign() if Path(source).parent.name == "python" else []
             command = [*self.compiler.compiler_so, *own, "-c", source]
             return cache.make(unit, command, foreign)
@@ -428,7 +432,7 @@ class BuildExtensions(build_ext):
         """Return the flags of all C files, and the flags of the linker."""
         optimise, link = optimisation()
         flags = [*optimise, *COMMON_FLAGS, *(f"-I{folder}" for folder in folders)]
-        flags += [f"-D{name}={value}" for name, value in macros]
+        flags += [NO_TABLES, *(f"-D{name}={value}" for name, value in macros)]
         if os.environ.get("PYSOLVERS_WERROR") == "1":
             flags += WARNINGS
         if not os.environ.get("PYSOLVERS_SANITIZE") and self.accepts(ANY, ["-Werror", UNROLL]):
