@@ -27,6 +27,18 @@ fitting(const ps_blocks *b, const ps_block_kernels *wide, const ps_block_kernels
 
 #define FITTING(b, name) fitting(b, PS_ISA_OF(name), PS_ISA_NARROW(name))
 
+/* The same of blocks of 2: solves that come from memory have narrow ones, too. Factors are
+ * of the width with which they were made, for any number of right-hand sides. */
+static const ps_block_kernels *
+fitting_pairs(const ps_blocks *b)
+{
+    const int64_t scalars = b->rows * b->outer * b->inner * 2;
+    const int far = b->side == 2 && b->task == PS_BLOCKS_SOLVE &&
+                    scalars * (int64_t)sizeof(double) > PS_PAIRS_BYTES;
+
+    return far ? PS_ISA_NARROW(ps_blocks_f64_2) : FITTING(b, ps_blocks_f64_2);
+}
+
 /* The kernels of a side, or null; and those of bands. Blocks of float32 have none for
  * AVX-512, with which sides 2, 3, 4 took 1.13, 1.06, 1.07 of the time of AVX2 (EPYC). */
 static const ps_block_kernels *
@@ -37,7 +49,7 @@ blocks_of(const ps_blocks *b)
     switch (b->side) {
     case 0:
     case 2:
-        return is_single ? PS_ISA_NARROW(ps_blocks_f32_2) : FITTING(b, ps_blocks_f64_2);
+        return is_single ? PS_ISA_NARROW(ps_blocks_f32_2) : fitting_pairs(b);
     case 3:
         return is_single ? PS_ISA_NARROW(ps_blocks_f32_3) : FITTING(b, ps_blocks_f64_3);
     case 4:

@@ -78,24 +78,45 @@ is_narrow(const ps_isa *isa)
 
 /* Long systems have the shortest vectors that hold all of them. Short ones, and more systems
  * than any vector has lanes, have the longest ones, but vectors of at most 32 bytes if these
- * hold all systems, and for many systems of float32. */
+ * hold all systems, and for systems in memory of more rows than the caller allows. */
 static void
 check_instruction_set(ps_dtype dtype, int64_t systems)
 {
     const int64_t most = PS_LANE_BYTES / (int64_t)element_size(dtype);
     const ps_isa *const long_ones = ps_isa_for(dtype, most + 1, systems, INT64_MAX);
-    const ps_isa *const short_ones = ps_isa_for(dtype, most, systems, most - 1);
+    const ps_isa *const short_ones =
+        ps_isa_for(dtype, most, systems, ps_is_real(dtype) ? most - 1 : most);
     const ps_isa *const many = ps_isa_for(dtype, most, PS_PAIR_BYTES, most - 1);
     const int lanes = long_ones->type[dtype]->lanes;
     const int few = systems * element_size(dtype) <= (dtype < PS_C64 ? 32 : 64);
 
     CHECK(short_ones == ps_isa_get() || few, "%d systems", (int)systems);
     CHECK(!few || is_narrow(short_ones), "%d systems", (int)systems);
-    CHECK(dtype == PS_F32 ? is_narrow(many) : many == ps_isa_get(), "%d lanes",
-          many->type[dtype]->lanes);
+    CHECK(is_narrow(many), "%d lanes", many->type[dtype]->lanes);
     CHECK(long_ones == ps_isa_get() || lanes >= systems, "%d systems", (int)systems);
     CHECK(long_ones == &ps_isa_baseline || 2 * systems > lanes, "%d systems, %d lanes",
           (int)systems, lanes);
+}
+
+/* Rows beyond which a batch in memory has vectors of at most 32 bytes, by layout: of float32
+ * if lines are contiguous, of complex numbers if all exchange rows and are one tile. */
+static void
+check_wide_rows(ps_dtype dtype, int64_t systems)
+{
+    const int is_real = ps_is_real(dtype), is_single = dtype == PS_F32;
+    const int alone = !is_real && systems <= ps_isa_get()->type[dtype]->lanes;
+    ps_tridiag t = adjacent(dtype, 64, systems, systems + 8, 0);
+
+    CHECK(ps_wide_rows(&t, 0) == INT64_MAX, "%d systems", (int)systems);
+    CHECK(ps_wide_rows(&t, 1) == (alone ? PS_WIDE_COMPLEX_COLUMNS : INT64_MAX),
+          "%d systems", (int)systems);
+    t.rhs.stride = t.x.stride = (ps_stride){1, 0, 64};
+    CHECK(ps_wide_rows(&t, 0) == (is_single ? PS_WIDE_ROWS : INT64_MAX), "%d systems",
+          (int)systems);
+    CHECK(ps_wide_rows(&t, 1) == (is_single ? PS_WIDE_PIVOTED_ROWS
+                                  : alone   ? PS_WIDE_COMPLEX_ROWS
+                                            : INT64_MAX),
+          "%d systems", (int)systems);
 }
 
 int
@@ -115,6 +136,7 @@ main(void)
         }
         for (int64_t systems = 1; systems <= 4 * lanes; systems++) {
             check_instruction_set((ps_dtype)dtype, systems);
+            check_wide_rows((ps_dtype)dtype, systems);
         }
     }
     return report();

@@ -14,8 +14,9 @@ ps_isa_for(ps_dtype dtype, int64_t rows, int64_t systems, int64_t most)
     const int64_t bytes = rows * (int64_t)ps_dtype_size(dtype);
     const ps_isa *const narrow = PS_ISA_NARROW(ps_isa);
     const int few = systems <= narrow->type[dtype]->lanes;
-    const int far = dtype == PS_F32 && rows > most && bytes * systems > PS_PAIR_BYTES;
-    const ps_isa *const widest = few || far ? narrow : ps_isa_get();
+    const int in_memory = !ps_is_real(dtype) || bytes * systems > PS_PAIR_BYTES;
+    const ps_isa *const widest =
+        few || (rows > most && in_memory) ? narrow : ps_isa_get();
     const ps_isa *const sets[] = {&ps_isa_baseline,
 #ifdef PS_HAVE_AVX2
                                   &ps_isa_avx2,
@@ -37,7 +38,16 @@ ps_wide_rows(const ps_tridiag *t, int exchanges)
 {
     const int lines = t->rhs.stride.row == 1 && t->x.stride.row == 1;
 
-    return !lines ? INT64_MAX : exchanges ? PS_WIDE_PIVOTED_ROWS : PS_WIDE_ROWS;
+    if (!ps_is_real(t->dtype)) {
+        const int alone = t->outer * t->inner <= ps_isa_get()->type[t->dtype]->lanes;
+
+        return !exchanges || !alone ? INT64_MAX
+               : lines              ? PS_WIDE_COMPLEX_ROWS
+                                    : PS_WIDE_COMPLEX_COLUMNS;
+    }
+    return t->dtype != PS_F32 || !lines ? INT64_MAX
+           : exchanges                  ? PS_WIDE_PIVOTED_ROWS
+                                        : PS_WIDE_ROWS;
 }
 
 ps_stride

@@ -96,6 +96,14 @@ enum {
     PS_WIDE_PIVOTED_ROWS = 255,
     PS_WIDE_FACTOR_ROWS = 8192,
 
+    /* The same of complex systems with row exchanges for all that are one tile of the widest
+     * vectors, contiguous or adjacent: two tiles of AVX2 overlap their divisions, while the
+     * eliminated rows come from memory. Contiguous ones of 16384 rows and more take 1.0 to
+     * 1.5 of the time with AVX-512, 8192 rows 0.75 to 0.9; adjacent ones of 65536 rows 1.2
+     * to 1.3, of 32768 0.65 to 0.9, of 131072 0.93 to 1.0; more systems 0.75 to 1.2. */
+    PS_WIDE_COMPLEX_ROWS = 12288,
+    PS_WIDE_COMPLEX_COLUMNS = 49152,
+
     /* Bytes of the rows of a band of a factor: most of a second-level cache if adjacent
      * systems are adjacent in memory, a first-level cache if systems are contiguous. With
      * twice the first number, solves of 3000 and 4096 rows in memory take 1.1 to 1.5 times
@@ -140,8 +148,8 @@ enum {
 
 /* The same for rows that are read by blocks. Two tiles instead of 4 remove 0.2 MB (AVX-512):
  * complex solves take 0.98 of the time in the mean, but open ones of complex128 without
- * tests of dominance would take 1.05 to 1.09 along axis 0; real ones, which read rows in
- * place there, 1.05 to 1.27. Complex substitutions overlap by themselves: teams of 2 take
+ * tests of dominance would take 1.05 to 1.09 along axis 0, with row exchanges for all 1.03
+ * to 1.05; real ones, which read rows in place there, 1.05 to 1.27. Complex substitutions overlap by themselves: teams of 2 take
  * up to 1.1 of the time along axis 0. */
 #define PS_BLOCK_TEAM_TILES (PS_TEAM_TILES < 2 ? PS_TEAM_TILES : 2)
 
@@ -314,6 +322,10 @@ enum {
      * they stay in a second-level cache. Blocks of 4 and 1000 rows, beyond this limit: AVX2
      * takes 0.7 of the time of AVX-512. */
     PS_BLOCKS_BYTES = 3 << 18,
+
+    /* Bytes of the unknowns of blocks of 2 from which on they are not used, either: 2 MB take
+     * 1.1 to 1.3 of the time of AVX2, 1 MB 0.8; blocks of 3 and 4 take 0.8 to 0.9. */
+    PS_PAIRS_BYTES = 3 << 19,
 
     /* Numbers of a part of a loop over products. 256 and 16384: 1.00, 1.01. */
     PS_PRODUCTS_PART = 2048

@@ -23,8 +23,9 @@ typedef struct {
 static const ps_type_kernels *
 kernels_of(const ps_factor *f)
 {
-    return ps_isa_for(f->dtype, f->rows, f->outer * f->inner, PS_WIDE_FACTOR_ROWS)
-        ->type[f->dtype];
+    const int64_t most = f->dtype == PS_F32 ? PS_WIDE_FACTOR_ROWS : INT64_MAX;
+
+    return ps_isa_for(f->dtype, f->rows, f->outer * f->inner, most)->type[f->dtype];
 }
 
 /* The kernels that solve right-hand sides, which are normalised: those that made the
