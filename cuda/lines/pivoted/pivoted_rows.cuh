@@ -373,8 +373,9 @@ scaled(Number m, const PivotEnds<Number> &a)
 }
 
 /* Eliminate the unknowns between the first and the last of the `count` >= 2 rows of a
- * chunk. Pivot rows replace the rows; `fresh` gets their bits (PivotChunk). If count > 2
- * the row after the last one is read too, whatever it contains. Returns whether the group
+ * chunk. Pivot rows replace the rows; `fresh` gets their bits (PivotChunk). A row is loaded
+ * one step before it is used. The last step loads none and therefore stands after the loop: a
+ * test in the loop takes three more instructions a row. Returns whether the group
  * is doubtful. The growth of q is not tested, because its entries `left` and `first` are
  * at most those of p in the step before. */
 template <typename Number>
@@ -385,7 +386,6 @@ eliminate_chunk(const PivotChunk<Number> &c, int count, unsigned &fresh,
     PivotScales scales;
     const PivotRow<Number> row0 = balanced(c.at(0), scales);
     const PivotRow<Number> row1 = balanced(c.at(1), scales);
-    PivotRow<Number> ahead = {};
     /* The carried rows p and q: `last` and `right` are their entries of columns k, k+1. */
     PivotEnds<Number> p = {row0.lower, row0.diag, row0.upper, Number(0), row0.rhs};
     PivotEnds<Number> q = {Number(0), row1.lower, row1.diag, row1.upper, row1.rhs};
@@ -397,13 +397,7 @@ eliminate_chunk(const PivotChunk<Number> &c, int count, unsigned &fresh,
     float growth = 0;
 
     fresh = 0;
-    if (count > 2) {
-        ahead = c.at(2);
-    }
-#pragma unroll 2
-    for (int k = 1; k < count - 1; k++) {
-        const PivotRow<Number> n = balanced(ahead, scales);
-        ahead = c.at(k + 2);
+    const auto eliminate = [&](int k, const PivotRow<Number> &n) {
         const bool take = size_of(n.lower) >= size_of(p.last) &&
                           size_of(n.lower) > more * size_of(q.last);
         exchange_if(size_of(q.last) > size_of(p.last), p, q);
@@ -412,7 +406,7 @@ eliminate_chunk(const PivotChunk<Number> &c, int count, unsigned &fresh,
         exchange_if(take, pivot, other);
         exchange_if(take, near, other_near);
         exchange_if(take, value, other_value);
-        lost = lost || is_lost_pivot(pivot);
+        lost |= is_lost_pivot(pivot);
 
         /* One of p and n is the pivot row, and a multiple of it is subtracted from the
          * other. Only p has entries of left and first, only n has one of column k+2. */
@@ -433,6 +427,26 @@ eliminate_chunk(const PivotChunk<Number> &c, int count, unsigned &fresh,
         q = rest;
         growth = larger_growth(growth, growth_of(p.left));
         growth = larger_growth(growth, growth_of(p.first));
+    };
+    if (count > 2) {
+        PivotRow<Number> ahead = c.at(2);
+        int k = 1;
+        const auto eliminate_and_load = [&](int at) {
+            const PivotRow<Number> n = balanced(ahead, scales);
+
+            ahead = c.at(at + 2);
+            eliminate(at, n);
+        };
+
+#pragma unroll 1
+        for (; k < count - 3; k += 2) {
+            eliminate_and_load(k);
+            eliminate_and_load(k + 1);
+        }
+        if (k < count - 2) {
+            eliminate_and_load(k++);
+        }
+        eliminate(k, balanced(ahead, scales));
     }
     group = {
         p, q,
