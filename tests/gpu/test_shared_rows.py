@@ -6,8 +6,10 @@ import pytest
 
 import pysolvers
 
-# Eight lanes of a warp and more, whole warps, teams of up to eight of them.
-ROWS = (70, 75, 100, 137, 200, 270, 272, 273, 301, 512, 513, 545, 777, 1021, 1089, 3001, 4001)
+# Eight lanes of a warp and more, whole warps, teams of up to eight of them; with chunks of 13 rows
+# and of 17.
+ROWS = (70, 75, 100, 104, 105, 137, 200, 208, 209, 270, 272, 273, 301, 416, 417, 512, 513, 545)
+ROWS += (777, 832, 833, 1021, 1089, 1249, 3001, 4001)
 
 
 @pytest.fixture
@@ -39,7 +41,8 @@ def error(matrix, rhs, x, **options):
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 def test_lengths(cupy, rng, dtype, periodic, rows):
-    for systems in (2, 3, 70, 2001):
+    many = 9001 if rows < 600 else 4001 if rows < 1100 else 2001  # three for each team
+    for systems in (2, 3, 70, many):
         matrix, rhs = problem(rng, rows, systems, dtype)
 
         x = pysolvers.solve_tridiagonal(

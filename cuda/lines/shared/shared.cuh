@@ -13,7 +13,6 @@
 
 namespace pysolvers::shared {
 
-template <typename Number> static constexpr int factor_size = SharedLimits<Number>::words;
 template <typename Number>
 static constexpr int level_size = SharedLimits<Number>::level_words * 32;
 
@@ -35,19 +34,20 @@ info_of(const StoredNote &note)
 extern __shared__ __align__(128) int4 shared_memory[];
 
 /* One block, one team. Shared memory: one number per row. */
-template <typename Number>
+template <typename Number, int ROWS>
 __global__ void
 __launch_bounds__(SharedLimits<Number>::threads)
     shared_keep_kernel(const __grid_constant__ SharedMatrix<Number> matrix,
                        const __grid_constant__ ps_cuda_shared_shape shape,
                        StoredNote *store, int32_t *info, uint8_t *mark)
 {
-    static_assert(sizeof(SharedFactor<Number>) == factor_size<Number> * sizeof(Number),
+    using Factor = SharedFactor<Number, ROWS>;
+    static_assert(sizeof(Factor) == Factor::words * sizeof(Number),
                   "each() visits every word of a factor");
     __shared__ SharedExchange<Number> exchange;
     __shared__ SharedLevel<Number> level;
-    const SharedThreadPlace self(shape, SharedLimits<Number>::rows);
-    SharedFactor<Number> factor;
+    const SharedThreadPlace self(shape, ROWS);
+    Factor factor;
 
     wait_for_last_kernel();
     Row<Number> last = factor.request(matrix, self, shape.rows);
@@ -74,7 +74,7 @@ __launch_bounds__(SharedLimits<Number>::threads)
     });
     for (int k = self.chunk; shape.warps > 1 && k < level_size<Number>;
          k += self.chunks) {
-        words[factor_size<Number> * self.chunks + k] = level[k];
+        words[Factor::words * self.chunks + k] = level[k];
     }
 }
 
@@ -107,10 +107,10 @@ template <typename Number> struct RequestedMatrix {
 
 /* Start the loads of the matrix before those of the tiles, because they would be queued
  * behind them. */
-template <typename Number>
+template <typename Number, int ROWS>
 __device__ __forceinline__ RequestedMatrix<Number>
 request(const SharedJob<Number> &job, const SharedThreadPlace &self,
-        SharedLevel<Number> &level, SharedFactor<Number> &factor)
+        SharedLevel<Number> &level, SharedFactor<Number, ROWS> &factor)
 {
     const SharedMatrix<Number> &matrix = job.matrix;
     const Number *word = words_of<Number>(matrix.note) + self.chunk;
@@ -122,7 +122,7 @@ request(const SharedJob<Number> &job, const SharedThreadPlace &self,
         value = *word;
         word += self.chunks;
     });
-    word = words_of<Number>(matrix.note) + factor_size<Number> * self.chunks;
+    word = words_of<Number>(matrix.note) + factor.words * self.chunks;
     for (int k = threadIdx.x; job.shape.warps > 1 && k < level_size<Number>;
          k += blockDim.x) {
         copy_async<sizeof(Number)>(level + k, word + k);
@@ -131,12 +131,12 @@ request(const SharedJob<Number> &job, const SharedThreadPlace &self,
 }
 
 /* The factor from the loaded matrix or store; `buffer` has one number per row. */
-template <typename Number>
+template <typename Number, int ROWS>
 __device__ __forceinline__ StoredNote
 prepare(const SharedJob<Number> &job, const SharedThreadPlace &self,
         RequestedMatrix<Number> &requested, Number *buffer,
         SharedExchange<Number> &exchange, SharedLevel<Number> &level,
-        SharedFactor<Number> &factor)
+        SharedFactor<Number, ROWS> &factor)
 {
     const SharedMatrix<Number> &matrix = job.matrix;
 
@@ -176,7 +176,7 @@ clear_fronts(const SharedJob<Number> &job, char *tiles)
     __syncthreads();
 }
 
-template <typename Number, bool SKEWED>
+template <typename Number, int ROWS, bool SKEWED>
 __global__ void
 __launch_bounds__(SharedLimits<Number>::threads)
     shared_solve_kernel(const __grid_constant__ SharedJob<Number> job)
@@ -189,12 +189,12 @@ __launch_bounds__(SharedLimits<Number>::threads)
     __shared__ Arrivals barriers[Copier::most_warps * Copier::most_stages];
     const ps_cuda_shared_shape &shape = job.shape;
     const bool in_bulk = SKEWED || shape.copies == COPY_IN_BULK;
-    const SharedThreadPlace self(shape, SharedLimits<Number>::rows);
+    const SharedThreadPlace self(shape, ROWS);
     const Copier copier(job, self,
                         memory + shape.exchange_bytes + shape.front * sizeof(Number),
                         barriers);
     const int ahead = shape.stages > 1 ? shape.stages - 1 : 1;
-    SharedTileScheduler<Number> scheduler(job, self, work_queue, ahead);
+    SharedTileScheduler<Number> scheduler(job, self, work_queue);
     const auto load_next = [&](int stage) {
         if (scheduler.is_there(scheduler.next)) {
             copier.load(range_of(job, scheduler.next), stage);
@@ -202,7 +202,7 @@ __launch_bounds__(SharedLimits<Number>::threads)
         scheduler.loaded(stage);
         copies_committed();
     };
-    SharedFactor<Number> factor;
+    SharedFactor<Number, ROWS> factor;
 
     scheduler.begin();
     RequestedMatrix<Number> requested = request(job, self, level, factor);
@@ -215,13 +215,15 @@ __launch_bounds__(SharedLimits<Number>::threads)
         exchange, level, factor);
     bulk_fence();
     clear_fronts(job, copier.tiles);
-    if (shape.stages == 1) {
-        load_next(0);
+    /* The matrix was in the last stage. */
+    const bool fills_last = in_bulk && shape.stages > 1;
+    if (fills_last || shape.stages == 1) {
+        load_next(shape.stages - 1);
     }
     const bool solved = job.marks == nullptr || note.dominant;
     scheduler.work_queue = scheduler.work_queue && solved;
     Load<Number> *const sums = reinterpret_cast<Load<Number> *>(memory);
-    SharedWorker<Number> worker = {
+    SharedWorker<Number, ROWS> worker = {
         shape,
         self,
         factor,
@@ -236,7 +238,7 @@ __launch_bounds__(SharedLimits<Number>::threads)
         const int before = stage > 0 ? stage - 1 : ahead;
         const SharedTileRange range = range_of(job, scheduler.now);
 
-        copier.wait(stage, phase, ahead - 1);
+        copier.wait(stage, phase, fills_last && scheduler.turn == 0 ? ahead : ahead - 1);
         if (!in_bulk && shape.stages > 1) {
             load_next(before);
         }
@@ -250,9 +252,11 @@ __launch_bounds__(SharedLimits<Number>::threads)
                 copier.skews(range));
         }
         if (in_bulk && shape.stages > 1) {
-            stores_read();
-            scheduler.read_ticket();
-            load_next(before);
+            if (scheduler.turn > 0) {
+                stores_read();
+                scheduler.read_ticket();
+                load_next(before);
+            }
             scheduler.draw_ticket();
         }
         if (solved) {
@@ -273,24 +277,40 @@ __launch_bounds__(SharedLimits<Number>::threads)
     stores_read();
 }
 
+/* use(std::integral_constant) of the rows of a thread. */
+template <typename Number, typename Use>
+static ps_status
+with_chunk(const ps_cuda_shared_shape &shape, const Use &use)
+{
+    using Limits = SharedLimits<Number>;
+
+    if (shape.chunk == Limits::rows) {
+        return use(std::integral_constant<int, Limits::rows>());
+    }
+    return use(std::integral_constant<int, Limits::short_rows>());
+}
+
 template <typename Number>
 ps_status
 shared_launch(const SharedJob<Number> &job, cudaStream_t stream)
 {
-    void (*kernel)(const SharedJob<Number>) = shared_solve_kernel<Number, false>;
+    return with_chunk<Number>(job.shape, [&](auto rows) {
+        void (*kernel)(const SharedJob<Number>) =
+            shared_solve_kernel<Number, rows, false>;
 
-    if constexpr (!number_traits<Number>::is_complex) {
-        kernel = job.skewed ? shared_solve_kernel<Number, true> : kernel;
-    }
-    const cudaError_t error = allow_shared(kernel);
+        if constexpr (!number_traits<Number>::is_complex) {
+            kernel = job.skewed ? shared_solve_kernel<Number, rows, true> : kernel;
+        }
+        const cudaError_t error = allow_shared(kernel);
 
-    if (job.work_queue != nullptr &&
-        clear_work_queue(job.work_queue, job.shape.teams, stream) != PS_OK) {
-        return PS_DEVICE_FAILURE;
-    }
-    return error == cudaSuccess ? launch_closely(kernel, job.blocks, job.threads,
-                                                 job.shared_bytes, stream, job)
-                                : PS_DEVICE_FAILURE;
+        if (job.work_queue != nullptr &&
+            clear_work_queue(job.work_queue, job.shape.teams, stream) != PS_OK) {
+            return PS_DEVICE_FAILURE;
+        }
+        return error == cudaSuccess ? launch_closely(kernel, job.blocks, job.threads,
+                                                     job.shared_bytes, stream, job)
+                                    : PS_DEVICE_FAILURE;
+    });
 }
 
 template <typename Number>
@@ -300,9 +320,12 @@ shared_keep(const SharedMatrix<Number> &matrix, const ps_cuda_shared_shape &shap
 {
     const int chunks = shape.width * shape.warps;
 
-    return launch_closely(shared_keep_kernel<Number>, 1, chunks < 32 ? 32 : chunks,
-                          shape.rows * sizeof(Number), stream, matrix, shape,
-                          static_cast<StoredNote *>(store), info, mark);
+    return with_chunk<Number>(shape, [&](auto rows) {
+        return launch_closely(shared_keep_kernel<Number, rows>, 1,
+                              chunks < 32 ? 32 : chunks, shape.rows * sizeof(Number),
+                              stream, matrix, shape, static_cast<StoredNote *>(store),
+                              info, mark);
+    });
 }
 
 } // namespace pysolvers::shared

@@ -18,13 +18,18 @@ namespace pysolvers::shared {
 using namespace device;
 using namespace join;
 
-/* Rows of a thread, odd so that neighbours use different banks; the largest number of
- * threads of a block; a system has at most 2^steps + 1 warps. */
+/* The most rows of a thread, and of one with short chunks, odd so that neighbours use different
+ * banks; the largest number of threads of a block; a system has at most 2^steps + 1 warps. */
 template <typename Number> struct SharedLimits {
     static constexpr int rows = sizeof(Number) == 16 ? 9 : 17;
+    static constexpr int short_rows = number_traits<Number>::is_complex ? rows : 13;
     static constexpr int threads = sizeof(Number) == 4 ? 512 : 256;
     static constexpr int steps = sizeof(Number) == 4 ? 4 : 3;
-    static constexpr int words = (3 * rows - 2) + (6 + 2 * 5) + 2; /* per thread */
+    /* kept words of a thread with a chunk of `chunk` rows */
+    static constexpr int words(int chunk)
+    {
+        return (3 * chunk - 2) + (6 + 2 * 5) + 2;
+    }
     /* of a lane, for the level of the warps */
     static constexpr int level_words = 6 + 2 * steps;
 };
@@ -37,6 +42,7 @@ typedef enum { COPY_BY_BLOCK, COPY_BY_WARP, COPY_IN_BULK } ps_cuda_shared_copies
  * of `width` lanes of one warp; each thread has a chunk of the rows. */
 typedef struct {
     int32_t rows, width, warps;
+    int32_t chunk;  /* rows of a thread */
     int32_t teams;  /* per block */
     int32_t rounds; /* systems of a tile that a team solves one after the other */
     int32_t pitch;  /* elements between the systems of a tile */
@@ -53,6 +59,7 @@ typedef struct {
     int64_t lines, lanes; /* lines of `lanes` systems */
     int64_t tiles;        /* per line */
     int32_t slots;        /* systems per tile */
+    int32_t takers;       /* of a block: itself, or its crews, that process tiles */
     bool skewed;     /* bulk copies of systems that begin anywhere between 16 bytes */
     bool work_queue; /* crews draw their tiles from a counter; otherwise equal shares */
     /* index of a system in info: steps along lines and lanes */

@@ -17,11 +17,18 @@ namespace pysolvers::shared {
  * still in the cache. */
 template <typename Number>
 __device__ __forceinline__ SharedTileRange
-range_of(const SharedJob<Number> &job, int64_t at)
+range_of(const SharedJob<Number> &job, uint32_t at)
 {
-    at = job.tiles * job.lines - 1 - at;
-    const int64_t line = job.lines > 1 ? quotient(at, job.tiles) : 0;
-    const int64_t first = (at - line * job.tiles) * job.slots, left = job.lanes - first;
+    int64_t line = 0, tile = job.tiles - 1 - at;
+
+    if (job.lines > 1) {
+        tile = job.tiles * job.lines - 1 - at;
+        line = quotient(tile, job.tiles);
+        tile -= line * job.tiles;
+    }
+    const int64_t first = static_cast<int64_t>(static_cast<uint32_t>(tile)) *
+                          static_cast<uint32_t>(job.slots);
+    const int64_t left = job.lanes - first;
 
     return {line, first, left < job.slots ? static_cast<int32_t>(left) : job.slots};
 }
@@ -59,7 +66,7 @@ template <typename Number, bool SKEWED> struct TileCopier {
     {
         const ps_cuda_shared_shape &shape = of.shape;
         const int32_t lane = threadIdx.x % 32, threads = blockDim.x;
-        const int32_t reach = 32 * SharedLimits<Number>::rows;
+        const int32_t reach = 32 * shape.chunk;
         const int32_t begin = shape.rows - (shape.warps - self.warp) * reach;
 
         part = {0,          shape.teams * shape.rounds,        0,
@@ -71,9 +78,10 @@ template <typename Number, bool SKEWED> struct TileCopier {
                 part.rows = begin + reach - part.begin;
             }
         }
+        /* Each system of a crew arrives, or one lane for all of them. */
         if (shape.copies == COPY_IN_BULK && lane == 0) {
             for (int k = 0; k < shape.stages; k++) {
-                barriers[k * most_warps].init(1);
+                barriers[k * most_warps].init(SKEWED ? self.count : 1);
             }
         }
         __syncwarp();
@@ -156,13 +164,14 @@ template <typename Number, bool SKEWED> struct TileCopier {
         bulk_fence();
         __syncwarp();
         if constexpr (SKEWED) {
-            each_run(range, systems(range), job.x, from,
-                     [&](const Run<Number> &run, int lane, Number *to, Number *x, int) {
-                         if (lane == 7) {
-                             run.store(to, x);
-                         }
-                         visit_rest(run, lane, [&](int i) { to[i] = x[i]; });
-                     });
+            each_run(
+                range, systems(range), job.x, from,
+                [&](const Run<Number> &run, int lane, Number *to, Number *x, int, int) {
+                    if (lane == 7) {
+                        run.store(to, x);
+                    }
+                    visit_rest(run, lane, [&](int i) { to[i] = x[i]; });
+                });
             commit_stores();
         }
         else if (part.thread < systems(range)) {
@@ -173,8 +182,8 @@ template <typename Number, bool SKEWED> struct TileCopier {
     }
 
   private:
-    /* visit(run, lane, in global memory, in the tile, skew of the system) for the parts of the
-     * first `count` systems, by eight lanes each. */
+    /* visit(run, lane, in global memory, in the tile, skew of the system, system) for the parts of
+     * the first `count` systems, by eight lanes each. */
     template <typename Visit>
     __device__ __forceinline__ void each_run(const SharedTileRange &range, int32_t count,
                                              const ps_cuda_route &route, char *tile,
@@ -188,7 +197,7 @@ template <typename Number, bool SKEWED> struct TileCopier {
                 reinterpret_cast<Number *>(tile + inside(s)) + skew.of(s);
 
             visit(Run<Number>(skew_of(global), part.rows), part.thread % 8, global,
-                  shared, skew.of(s));
+                  shared, skew.of(s), s);
         }
     }
 
@@ -197,32 +206,27 @@ template <typename Number, bool SKEWED> struct TileCopier {
                                                 int32_t count, char *to,
                                                 Arrivals &barrier) const
     {
-        const Skews skew = skews(range);
-        uint32_t bytes = 0;
-
-        for (int32_t s = 0; s < count; s++) {
-            const int32_t at = (skew.of(s) + part.begin) & (Skews::vector - 1);
-
-            bytes += Run<Number>(at, part.rows).bytes();
-        }
         __syncwarp(); /* what was here before has been stored */
         bulk_fence();
-        if (part.thread == 0) {
-            barrier.expect(bytes);
-        }
-        __syncwarp();
-        each_run(range, count, job.rhs, to,
+        each_run(range, part.systems, job.rhs, to,
                  [&](const Run<Number> &run, int lane, const Number *rhs, Number *x,
-                     int32_t before) {
+                     int32_t before, int32_t system) {
+                     const bool there = system < count;
+
                      if (lane == 7) {
-                         run.load(x, rhs, barrier);
+                         barrier.expect(there ? run.bytes() : 0);
+                         if (there) {
+                             run.load(x, rhs, barrier);
+                         }
                      }
                      if (part.begin == 0 && lane < before) {
                          x[-1 - lane] = Number(0);
                      }
-                     visit_rest(run, lane, [&](int i) {
-                         copy_async<sizeof(Number)>(x + i, rhs + i);
-                     });
+                     if (there) {
+                         visit_rest(run, lane, [&](int i) {
+                             copy_async<sizeof(Number)>(x + i, rhs + i);
+                         });
+                     }
                  });
     }
 

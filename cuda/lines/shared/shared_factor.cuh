@@ -72,7 +72,7 @@ using SharedLevel = Number[SharedLimits<Number>::level_words * 32];
 template <typename Number, int ROWS = SharedLimits<Number>::rows> struct SharedFactor {
     using Limits = SharedLimits<Number>;
     using Level = LevelFactor<Number, Limits::steps>;
-    static constexpr int rows = ROWS;
+    static constexpr int rows = ROWS, words = Limits::words(rows);
 
     ChunkFactor<Number, rows> chunk;
     LevelFactor<Number, 5> lanes;
@@ -252,7 +252,8 @@ template <typename Number, int ROWS = SharedLimits<Number>::rows> struct SharedF
             value = *word;
             word += 32;
         });
-        const Load<Number> team = level.reduce(s, 32, y);
+        const Load<Number> team =
+            level.reduce(s, 32, y, Level::steps_of(self.chunks / 32));
         const Ends<Number> all = next(team);
 
         y = level.at(y, all.y_left, all.y);
@@ -269,7 +270,14 @@ template <typename Number, int ROWS = SharedLimits<Number>::rows> struct SharedF
     {
         Number x[rows];
 
-        read(system, self, x);
+        /* Loaded again: kept in registers since load(), the right-hand sides of float32 would
+         * displace 20 others of 128 to local memory, whose loads wait for the copies. */
+        if constexpr (sizeof(Number) == 4) {
+            read(const_cast<const volatile Number *>(system), self, x);
+        }
+        else {
+            read(system, self, x);
+        }
         chunk.substitute(x, ends.y_left, ends.y);
         write(system + self.start, self.start, x);
     }
@@ -283,8 +291,9 @@ template <typename Number, int ROWS = SharedLimits<Number>::rows> struct SharedF
 
   private:
     /* Pads read the zeros before the system. */
+    template <typename Place>
     static __device__ __forceinline__ void
-    read(const Number *system, const SharedThreadPlace &self, Number (&rhs)[rows])
+    read(Place *system, const SharedThreadPlace &self, Number (&rhs)[rows])
     {
         system += self.source;
 #pragma unroll

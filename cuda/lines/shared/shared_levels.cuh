@@ -267,18 +267,26 @@ template <typename Number, int STEPS> struct LevelFactor {
                                      before_u, s.row());
     }
 
+    /* The steps of PCR that `count` units need. */
+    static __device__ __forceinline__ int steps_of(int count)
+    {
+        return 32 - __clz(count - 2);
+    }
+
     /* The load of the group, in the same lanes as the matrix; y becomes g of the
-     * formula. */
+     * formula. Steps beyond `steps` have multipliers of 0 and are left out. */
     __device__ __forceinline__ Load<Number> reduce(const Load<Number> &s, int width,
-                                                   Number &y) const
+                                                   Number &y, int steps = STEPS) const
     {
         y = s.d - next * shuffle_down(s.first, 1, width);
 #pragma unroll
         for (int k = 0; k < STEPS; k++) {
-            const Number before = shuffle_up(y, 1 << k, width);
-            const Number behind = shuffle_down(y, 1 << k, width);
+            if (k < steps) {
+                const Number before = shuffle_up(y, 1 << k, width);
+                const Number behind = shuffle_down(y, 1 << k, width);
 
-            y = y - up[k] * before - down[k] * behind;
+                y = y - up[k] * before - down[k] * behind;
+            }
         }
         y = y * scale;
         return {s.first - first_u * y, s.d - left * shuffle_up(y, 1, width)};

@@ -22,11 +22,11 @@ namespace {
 
 /* SharedLimits of a dtype at run time. */
 typedef struct {
-    int element, rows, threads;
+    int element, rows, short_rows, threads;
     bool
         is_real; /* of complex numbers, bulk copies of short and unaligned systems were not
                      measured */
-    int words, level_words;
+    int level_words;
 } limits;
 
 } // namespace
@@ -37,9 +37,12 @@ limits_of_number()
 {
     using Limits = SharedLimits<Number>;
 
-    return {sizeof(Number),  Limits::rows,
-            Limits::threads, !number_traits<Number>::is_complex,
-            Limits::words,   Limits::level_words};
+    return {sizeof(Number),
+            Limits::rows,
+            Limits::short_rows,
+            Limits::threads,
+            !number_traits<Number>::is_complex,
+            Limits::level_words};
 }
 
 static limits
@@ -55,16 +58,63 @@ limits_of(ps_dtype dtype)
 }
 
 static ps_cuda_shared_shape
-team_of(const limits &l, int64_t rows)
+team_of_chunks(int64_t rows, int chunk)
 {
-    const int chunks = static_cast<int>(divided_up(rows, l.rows));
+    const int chunks = static_cast<int>(divided_up(rows, chunk));
     ps_cuda_shared_shape shape = {};
 
     shape.rows = static_cast<int32_t>(rows);
+    shape.chunk = chunk;
     shape.warps = (chunks + 31) / 32;
     for (shape.width = 1; shape.width < 32 && shape.width < chunks; shape.width *= 2) {
     }
     return shape;
+}
+
+namespace {
+
+/* Teams of a block, and blocks of a multiprocessor. */
+typedef struct {
+    int teams, threads, resident;
+} division;
+
+} // namespace
+
+/* As many teams, a power of two, as `threads` threads contain. */
+static division
+divide_block(const limits &l, const ps_cuda_shared_shape &shape, int threads)
+{
+    const int team = shape.width * shape.warps;
+    division d = {1, 0, 0};
+
+    while (2 * d.teams * team <= threads) {
+        d.teams *= 2;
+    }
+    d.threads = d.teams * team;
+    d.resident = l.threads / d.threads > 1 ? 2 : 1;
+    return d;
+}
+
+/* Short chunks if they need no more lanes, or of float32 no fewer teams solve at a time: fewer lanes
+ * are idle. H200, 2^25 unknowns, parts of the floor with chunks of 13 and 17 rows: float32, 777 rows
+ * 0.74 and 0.62, 3001 rows 0.71 and 0.53; float64, 300 rows 0.86 and 0.80, 777 rows 0.79 and 0.74, but
+ * 3001 rows, with 8 and 6 warps, 0.66 and 0.70. */
+static ps_cuda_shared_shape
+team_of(const limits &l, int64_t rows)
+{
+    const ps_cuda_shared_shape usual = team_of_chunks(rows, l.rows);
+    const ps_cuda_shared_shape other = team_of_chunks(rows, l.short_rows);
+    const auto teams = [&](const ps_cuda_shared_shape &shape) {
+        const division d = divide_block(l, shape, usual_threads);
+
+        return d.teams * d.resident;
+    };
+    const bool same = other.width * other.warps == usual.width * usual.warps;
+
+    if (other.warps * 32 > l.threads) {
+        return usual;
+    }
+    return same || (l.element == 4 && teams(other) >= teams(usual)) ? other : usual;
 }
 
 bool
@@ -77,7 +127,9 @@ ps_cuda_shared_block_fits(ps_dtype dtype, int64_t rows, size_t *store)
     }
     const ps_cuda_shared_shape shape = team_of(l, rows);
     const size_t chunks = static_cast<size_t>(shape.width) * shape.warps;
-    *store = sizeof(StoredNote) + (chunks * l.words + 32 * l.level_words) * l.element;
+    const int words = SharedLimits<float>::words(shape.chunk);
+
+    *store = sizeof(StoredNote) + (chunks * words + 32 * l.level_words) * l.element;
     return true;
 }
 
@@ -232,7 +284,8 @@ lay_out(plan *p, const limits &l, const ps_cuda_device &device, int rounds, bool
  * so many rounds of the teams, which share the overhead of a tile, that other blocks
  * still fit. */
 static void
-choose_tile(plan *p, const limits &l, const ps_cuda_device &device, bool across)
+choose_tile(plan *p, const limits &l, const ps_cuda_device &device, int64_t systems,
+            bool across)
 {
     const int bytes = p->shape.teams * l.element; /* neighbouring systems in a round */
     int rounds = 1;
@@ -250,11 +303,17 @@ choose_tile(plan *p, const limits &l, const ps_cuda_device &device, bool across)
         }
     }
     else {
-        const bool alone = p->resident == 1; /* then more copies must be in flight */
-        const int usual = alone ? 2 : 3, stages = alone ? 3 : 2;
+        /* The teams of several warps of a block that is alone on its multiprocessor are few,
+         * and it may happen that all of them wait for copies. */
+        const int stages = p->resident == 1 && (!l.is_real || p->shape.warps > 1) ? 3 : 2;
+        const int64_t teams =
+            static_cast<int64_t>(device.processors) * p->resident * p->shape.teams;
 
-        if (lay_out(p, l, device, usual, false) && p->shape.stages >= stages) {
-            rounds = usual;
+        for (int usual = l.is_real ? 3 : 2; usual > 1 && rounds == 1; usual--) {
+            if (usual * teams <= systems && lay_out(p, l, device, usual, false) &&
+                p->shape.stages >= stages) {
+                rounds = usual;
+            }
         }
     }
     lay_out(p, l, device, rounds, across);
@@ -267,13 +326,12 @@ plan_of(const ps_cuda_shared_batch &b, const limits &l, const ps_cuda_device &de
     plan p = {};
 
     p.shape = team_of(l, rows);
-    const int team = p.shape.width * p.shape.warps;
     const auto set_teams = [&](int threads) {
-        for (p.shape.teams = 1; 2 * p.shape.teams * team <= threads;) {
-            p.shape.teams *= 2;
-        }
-        p.threads = p.shape.teams * team;
-        p.resident = l.threads / p.threads > 1 ? 2 : 1;
+        const division d = divide_block(l, p.shape, threads);
+
+        p.shape.teams = d.teams;
+        p.threads = d.threads;
+        p.resident = d.resident;
     };
 
     set_teams(usual_threads);
@@ -286,10 +344,10 @@ plan_of(const ps_cuda_shared_batch &b, const limits &l, const ps_cuda_device &de
             p.threads /= 2;
         }
     }
-    choose_tile(&p, l, device, across);
+    choose_tile(&p, l, device, b.lanes * b.lines, across);
     if (across && p.resident > 1 && p.shape.stages < 3) {
         set_teams(l.threads);
-        choose_tile(&p, l, device, across);
+        choose_tile(&p, l, device, b.lanes * b.lines, across);
     }
     return p;
 }
@@ -323,6 +381,7 @@ ps_cuda_shared_plan_of(const ps_tridiag *t, const ps_cuda_device *device)
     const int takers = in_bulk ? p.shape.teams / of_crew : 1;
     const int64_t most = static_cast<int64_t>(device->processors) * p.resident;
 
+    all.takers = takers;
     all.slots = p.shape.rounds * (in_bulk ? of_crew : p.shape.teams);
     all.tiles = divided_up(b.lanes, all.slots);
     const int64_t tiles = all.tiles * all.lines, blocks = divided_up(tiles, takers);

@@ -2,9 +2,8 @@
  * processes tiles.
  *
  * Either in equal shares, or from a work queue (work_queue.cuh). With the queue, the
- * first tiles of a team, up to the one that is loaded while it solves the first, are
- * assigned in equal shares. A ticket is drawn when a tile is loaded and used when the
- * next one is.
+ * first tiles of a team, one for each stage, are assigned in equal shares. A ticket is
+ * drawn when a tile is solved and used when the next one is.
  */
 #ifndef PS_CUDA_LINES_SHARED_SHARED_TILE_SCHEDULER_CUH
 #define PS_CUDA_LINES_SHARED_SHARED_TILE_SCHEDULER_CUH
@@ -24,25 +23,30 @@ template <typename Number> struct SharedTileScheduler {
     const SharedJob<Number> &job;
     const SharedThreadPlace &self;
     TileTickets &shared;
-    uint32_t takers;             /* blocks or teams of a block that process tiles */
-    uint32_t step, first_ticket; /* tile of ticket 0 */
-    uint32_t now, next;          /* the tile to solve, and the tile to load */
-    uint32_t ticket = 0;         /* of the first thread of the team */
-    uint32_t turn = 0;           /* number of tiles solved */
+    uint32_t now, next;  /* the tile to solve, and the tile to load */
+    uint32_t ticket = 0; /* of the first thread of the team */
+    uint32_t turn = 0;   /* number of tiles solved */
     bool work_queue;
 
     __device__ __forceinline__ SharedTileScheduler(const SharedJob<Number> &of,
                                                    const SharedThreadPlace &own,
-                                                   TileTickets &place, uint32_t ahead)
+                                                   TileTickets &place)
         : job(of), self(own), shared(place), work_queue(of.work_queue != nullptr)
     {
-        const bool by_crew = of.shape.copies == COPY_IN_BULK;
-
-        takers = by_crew ? of.shape.teams / own.step : 1;
-        step = gridDim.x * takers;
-        now = blockIdx.x * takers + (by_crew ? own.crew() : 0);
-        first_ticket = (ahead + 1) * step + own.crew();
+        now = blockIdx.x * job.takers + (job.takers > 1 ? own.crew() : 0);
         next = now;
+    }
+
+    /* Tiles that the device processes at a time. */
+    __device__ __forceinline__ uint32_t step() const
+    {
+        return gridDim.x * job.takers;
+    }
+
+    /* The tile of a ticket; those that all stages hold first are not drawn. */
+    __device__ __forceinline__ uint32_t tile_of(uint32_t drawn) const
+    {
+        return job.shape.stages * step() + self.crew() + job.takers * drawn;
     }
 
     /* Before memory is read: earlier writes are complete, because clear_work_queue()
@@ -67,7 +71,7 @@ template <typename Number> struct SharedTileScheduler {
         if (work_queue && threadIdx.x % 32 == 0) {
             shared.loaded[stage][threadIdx.x / 32] = next;
         }
-        next += step;
+        next += step();
     }
 
     /* Before the barrier of the team: its first thread publishes its ticket. */
@@ -81,10 +85,9 @@ template <typename Number> struct SharedTileScheduler {
     /* After the barrier: all threads compute `next`. */
     __device__ __forceinline__ void read_ticket()
     {
-        if (work_queue && turn > 0) {
-            next = first_ticket + takers * (job.shape.warps > 1
-                                                ? shared.tickets[turn & 1][self.team]
-                                                : __shfl_sync(all_lanes, ticket, 0));
+        if (work_queue) {
+            next = tile_of(job.shape.warps > 1 ? shared.tickets[turn & 1][self.team]
+                                               : __shfl_sync(all_lanes, ticket, 0));
         }
     }
 
@@ -101,7 +104,7 @@ template <typename Number> struct SharedTileScheduler {
     /* Advance to the tile of stage `stage`. */
     __device__ __forceinline__ void advance(int stage)
     {
-        now = work_queue ? shared.loaded[stage][threadIdx.x / 32] : now + step;
+        now = work_queue ? shared.loaded[stage][threadIdx.x / 32] : now + step();
         turn++;
     }
 };

@@ -8,10 +8,10 @@
 namespace pysolvers::shared {
 
 /* Solves the systems of tiles. */
-template <typename Number> struct SharedWorker {
+template <typename Number, int ROWS> struct SharedWorker {
     const ps_cuda_shared_shape &shape;
     const SharedThreadPlace &self;
-    const SharedFactor<Number> &factor;
+    const SharedFactor<Number, ROWS> &factor;
     const Number *level;
     bool periodic;
     Load<Number> *exchange; /* [parity][round][warp of the block] */
@@ -72,12 +72,15 @@ template <typename Number> struct SharedWorker {
         Load<Number> *team = loads;
 
         for (int r = 0; r < rounds; r++) {
+            Number y;
+
             through_levels(
                 factor.load(system + skews.of(r), self),
                 [&](const Load<Number> &s) { factor.publish(s, self, team); },
                 [&](const Load<Number> &s, const auto &next) {
-                    factor.over_lanes(s, 32, self, *keep, next);
+                    factor.over_lanes(s, 32, self, y, next);
                 });
+            *keep = y;
             system += shape.pitch;
             keep += blockDim.x;
             team += block_warps;
