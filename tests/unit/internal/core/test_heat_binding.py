@@ -70,7 +70,7 @@ class Case:
             return rng.random((STEPS, *(1 for _ in shape))), (1, 0)
         return rng.random((STEPS, *shape)), (int(np.prod(shape)), 1)
 
-    def step(self, scheme, threads=1, steps=STEPS):
+    def step(self, scheme, threads=1, steps=STEPS, kept=None):
         """t after the steps, and the largest magnitude that the backend found."""
         t, w, largest = self.t.copy(), np.full_like(self.t, np.nan), np.zeros(1)
         made = np.zeros(1, np.int64)
@@ -87,7 +87,7 @@ class Case:
             t,
             w,
             largest,
-            None,
+            kept,
             steps,
             threads,
             made,
@@ -320,3 +320,15 @@ def test_cuts_outside_of_the_field_are_refused(changed, text):
 def test_arrays_of_cuts_have_the_dtype_of_the_field(name):
     with pytest.raises(TypeError, match="float64"):
         cut(**{name: np.zeros(40, np.float32)})
+
+
+def test_what_is_kept_is_a_capsule_of_the_extension(rng):
+    case = Case(rng, (6, 7), ((D, D), (F, D)), varied=True, source="none")
+    kept = _core.heat_keep()
+
+    for _ in range(2):
+        np.testing.assert_array_equal(
+            case.step("peaceman-rachford", kept=kept)[0], case.step("peaceman-rachford")[0]
+        )
+    with pytest.raises(ValueError, match="PyCapsule"):
+        case.step("peaceman-rachford", kept=_core)
