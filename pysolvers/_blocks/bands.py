@@ -747,6 +747,8 @@ def _resolve(
     views = {name: _rows_last(array, place) for name, array in operands.items()}
     count = _rows_of(operation, operands, views, rows, periodic=periodic)
     systems.require_periodic_rows(operation, count, _LEAST_PERIODIC if periodic else 0)
+    if count < 1 and "rhs" not in operands:
+        raise ValueError(f"{operation}: matrices must have at least one row, got {count}")
     for name, view in views.items():
         views[name] = _with_rows(name, operands[name].ndim, view, count, axis, periodic=periodic)
     if missing:

@@ -484,3 +484,10 @@ def test_right_hand_sides_get_the_precision_of_factors(kind):
     assert solve("f4", rhs.astype("f4")).dtype == np.float32
     with pytest.raises(TypeError, match="rhs is float64, but the factor is float32"):
         solve("f4", rhs)
+
+
+def test_matrices_without_rows_are_refused():
+    empty = np.zeros(0)
+    with pytest.raises(ValueError, match="matrices must have at least one row, got 0"):
+        factor_pentadiagonal(empty, empty, empty, empty, empty)
+    assert solve_pentadiagonal(0.1, 0.1, 3.0, 0.1, 0.1, np.zeros((3, 0))).shape == (3, 0)

@@ -157,6 +157,23 @@ def test_factors_of_numbers_vectors_and_complex_sides(factor_of, compiled, rng):
     assert compiled[-1]
 
 
+@pytest.mark.parametrize("axis", [0, 1, -2])
+def test_programs_solve_along_the_axis_of_a_factor_of_vectors(factor_of, compiled, rng, axis):
+    lower, diag, upper, _ = oracle.dominant(rng, (5,))
+    cube = rng.standard_normal((5, 5, 5))
+    factor = factor_of(lower, diag, upper, axis=axis)
+    expected = pysolvers.solve_tridiagonal(lower, diag, upper, cube, axis=axis)
+
+    for _ in range(CALLS):
+        x = factor.solve(jax.numpy.asarray(cube))
+        np.testing.assert_allclose(x, expected, rtol=0, atol=1e-14)
+    assert compiled[-1]
+    single = factor_of(lower, diag, upper, axis=2)
+    for _ in range(CALLS):
+        with pytest.raises(np.exceptions.AxisError, match=r"axis of the factor must be"):
+            single.solve(jax.numpy.asarray(cube[0]))
+
+
 def test_programs_use_the_matrices_of_the_last_refactor(factor_of, compiled, rng):
     lower, diag, upper, rhs = oracle.dominant(rng, (7, 33))
     factor = factor_of(lower, diag, upper)
