@@ -34,7 +34,7 @@ from ..distributed._systems import check_short, check_sizes, checked_group
 from ..distributed._whole import solve_whole_lines
 from ..tridiagonal import solve_tridiagonal
 from .flux_rows import End, conductance, sums_and_sides
-from .operands import numbers_of
+from .operands import in_one_precision
 
 Array = NDArray[Any]
 Multiply = Callable[[Prepared], Array]
@@ -168,7 +168,7 @@ def step_split(
         given = given if choice.out is None else {**given, "out": choice.out}
         choice = choice._replace(device=own_device(choice.device, group, given))
         options |= {"device": choice.device, "stream": choice.stream}
-        arrays = {name: numbers_of(value) for name, value in named.items()}
+        arrays = in_one_precision(named)
         ndim = max(len(shape_of(value)) for value in (*arrays.values(), where))
         along = split.of(ndim)
         is_cut = along == choice.axis % ndim and group.size > 1

@@ -326,3 +326,20 @@ def check_what_cut_columns_do_not_take(group, rng):
         except (TypeError, ValueError, pysolvers.DistributedError) as error:
             message = str(error)
         assert text in message or group.size == 1, message
+
+
+def check_operands_of_single_precision_are_not_rounded_again(group, rng):
+    """float32 with float64 gives float64, also in systems that are cut."""
+    shape = (3, 4 * group.size)
+    lower, upper, diag, source = rng.uniform(-1, 1, (4, *shape)).astype(np.float32)
+    u = rng.uniform(-1, 1, shape)
+    options = {"dt": 0.3, "theta": 0.7}
+    split = {"group": group, "split": Slab(1)}
+    own = [cut(group, a, shape, 1) for a in (lower, diag - 3, upper, u, source)]
+    wide = [np.asarray(a, np.float64) for a in (lower, diag - 3, upper)]
+    truth = theta_step(*wide, u, source=source.astype(np.float64), **options)
+    x = theta_step(*own[:4], source=own[4], **options, **split)
+    np.testing.assert_allclose(joined(group, x, 1), truth, rtol=0, atol=1e-14)
+    made = factor_theta(own[0], own[1], own[2].astype(np.float64), **options, **split)
+    x = made.step(own[3], own[4])
+    np.testing.assert_allclose(joined(group, x, 1), truth, rtol=0, atol=1e-14)
