@@ -425,6 +425,8 @@ _OTHER = Library()
 
 def shape_of(value: Any) -> tuple[int, ...]:
     """Return the shape of a number, or of an array, which can have the interface of CUDA alone."""
+    if type(value) is np.ndarray:
+        return value.shape
     bare = None if hasattr(value, "shape") else getattr(value, "__cuda_array_interface__", None)
     return tuple(np.shape(value) if bare is None else bare["shape"])
 
