@@ -1027,8 +1027,7 @@ def _along(axis: int, ndim: int) -> int:
 
 def _axes_of(named: dict[str, Any]) -> int:
     """Return the number of axes of the result of a diffusion."""
-    whole = (value for name, value in named.items() if not name.startswith(("flux_", "value_")))
-    return max(1, *(len(shape_of(value)) for value in whole))
+    return max(1, *[len(shape_of(value)) for name, value in named.items() if name not in _ENDS])
 
 
 def _diffuse(
@@ -1045,7 +1044,7 @@ def _diffuse(
 ) -> Any:
     """Make the step of `implicit_diffusion` for arrays."""
     given = {name: value for name, value in named.items() if not _has_no_effect(name, value)}
-    columns = tuple(n for n in given if n.startswith(("flux_", "value_")))
+    columns = tuple([name for name in given if name in _ENDS])
     ndim = _axes_of(given)
     where = given.pop("where", None)
     T, K = (numbers_of(given.pop(name)) for name in ("T", "K"))
@@ -1085,8 +1084,9 @@ def _diffuse(
 
 def _has_no_effect(name: str, value: Any) -> bool:
     """Return whether an operand of a diffusion changes nothing: None, or a flux of 0."""
-    is_zero = isinstance(value, int | float) and value == 0
-    return value is None or (is_zero and name.startswith("flux_"))
+    return value is None or (
+        name.startswith("flux_") and isinstance(value, int | float) and value == 0
+    )
 
 
 def faces_of(K: Any, T: Any, axis: int, ndim: int, columns: tuple[str, ...]) -> tuple[Any, Any]:
@@ -1097,7 +1097,8 @@ def faces_of(K: Any, T: Any, axis: int, ndim: int, columns: tuple[str, ...]) -> 
     """
     shape, own = shape_of(K), shape_of(T)
     # One axis is that of the columns.
-    place, of_layers = (0 if len(s) == 1 else len(s) + axis for s in (shape, own))
+    place = 0 if len(shape) == 1 else len(shape) + axis
+    of_layers = 0 if len(own) == 1 else len(own) + axis
     layers = own[of_layers] if own and of_layers >= 0 else 1
     if not shape or place < 0 or (len(shape) > 1 and shape[place] == 1 and layers != 2):
         return K, K  # the same at all faces
