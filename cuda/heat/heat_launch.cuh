@@ -3,6 +3,8 @@
 #ifndef PS_CUDA_HEAT_HEAT_LAUNCH_CUH
 #define PS_CUDA_HEAT_HEAT_LAUNCH_CUH
 
+#include <algorithm>
+
 #include "heat/heat_columns.cuh"
 #include "heat/heat_rows.cuh"
 #include "heat/heat_table.cuh"
@@ -72,7 +74,10 @@ with_rows_kernel(const HeatPlan<Real> &plan, const Call &call)
                 heat_rows_kernel<Real, Tuning::rows, Tuning::many_threads, 1, MOVES>);
         }
     }
-    return call(heat_rows_kernel<Real, Tuning::rows, Tuning::most_threads, 1, MOVES>);
+    return plan.stages == 1 ? call(heat_rows_kernel<Real, Tuning::rows,
+                                                    Tuning::most_threads, 1, MOVES, 1>)
+                            : call(heat_rows_kernel<Real, Tuning::rows,
+                                                    Tuning::most_threads, 1, MOVES>);
 }
 
 /* Rows of a chunk along x: the smaller number if the block is small enough with it. */
@@ -85,13 +90,17 @@ heat_row_chunk(int64_t rows)
     return rows <= Tuning::few_rows * Tuning::threads ? Tuning::few_rows : Tuning::rows;
 }
 
+/* Lines that shared memory holds, at most HEAT_STAGES; long lines are in it one at a time. */
 template <typename Real>
-static size_t
-heat_row_bytes(int64_t rows, int chunk)
+static int
+heat_row_stages(int64_t rows, int chunk, const ps_cuda_device *device)
 {
     const int64_t group = static_cast<int64_t>(HEAT_CHUNKS) * chunk;
+    const size_t line = sizeof(Real) * static_cast<size_t>(rounded_up(rows, group) + 4);
+    const size_t bytes =
+        static_cast<size_t>(device->shared_bytes) - heat_row_shared_bytes<Real>;
 
-    return sizeof(Real) * HEAT_STAGES * static_cast<size_t>(rounded_up(rows, group) + 4);
+    return static_cast<int>(std::min(bytes / line, size_t{HEAT_STAGES}));
 }
 
 template <typename Real>
@@ -101,8 +110,7 @@ heat_rows_fit(int64_t rows, const ps_cuda_device *device)
     const int chunk = heat_row_chunk<Real>(rows);
 
     return rows <= chunk * HeatTuning<Real>::most_threads &&
-           heat_row_bytes<Real>(rows, chunk) + heat_row_shared_bytes<Real> <=
-               static_cast<size_t>(device->shared_bytes);
+           heat_row_stages<Real>(rows, chunk, device) > 0;
 }
 
 template <typename Real>
@@ -116,10 +124,12 @@ heat_plan_rows(const HeatRows<Real> &s, const HeatMatrix &m, void *table,
         heat_set_line(m, s.rows, heat_row_chunk<Real>(s.rows), table, stream, plan);
 
     plan->threads = HEAT_CHUNKS * plan->line.groups;
-    plan->shared = sizeof(Real) * HEAT_STAGES * static_cast<size_t>(plan->buffer);
     if (status != PS_OK || device == nullptr) {
         return PS_DEVICE_FAILURE;
     }
+    plan->stages = heat_row_stages<Real>(s.rows, plan->chunk, device);
+    plan->shared = sizeof(Real) * static_cast<size_t>(plan->stages) *
+                   static_cast<size_t>(plan->buffer);
     return with_rows_kernel<Real, false>(*plan, [&](auto kernel) {
         int blocks = 0;
         cudaError_t error = allow_shared(kernel);

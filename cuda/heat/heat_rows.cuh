@@ -1,8 +1,8 @@
 /* heat_rows.cuh - a sweep along x.
  *
  * A block solves one line after the other in shared memory. The next line is loaded by
- * a bulk copy while one is solved, and a solved line is stored by a bulk copy; elements
- * outside of 16-byte boundaries are copied one by one. A chunk has an odd number of
+ * a bulk copy while one is solved, if shared memory holds both, and a solved line is stored by a bulk
+ * copy; elements outside of 16-byte boundaries are copied one by one. A chunk has an odd number of
  * rows, so that its threads use different banks.
  *
  * Why not the division of device/run_copy.cuh: with it the kernel of chunks of 17 rows in
@@ -18,7 +18,7 @@
 
 namespace pysolvers::heat {
 
-enum { HEAT_STAGES = 2 };
+enum { HEAT_STAGES = 2 }; /* lines in shared memory, at most */
 
 /* The location of a line in global and in shared memory. */
 template <typename Real> struct HeatSpan {
@@ -160,14 +160,15 @@ template <typename Real> struct HeatCursor {
 
 /* The last warp of a block copies, because the first one has the edge of the line. MOVES: lines are
  * read from another field, whose distance from 16 bytes is another one, and all threads store. */
-template <typename Real, int ROWS, int THREADS, int BLOCKS, bool MOVES>
+template <typename Real, int ROWS, int THREADS, int BLOCKS, bool MOVES,
+          int STAGES = HEAT_STAGES>
 __global__ void
 __launch_bounds__(THREADS, BLOCKS)
     heat_rows_kernel(const __grid_constant__ HeatLine<Real> line,
                      const __grid_constant__ HeatRows<Real> s, int buffer)
 {
     extern __shared__ __align__(16) char memory[];
-    __shared__ Arrivals arrivals[HEAT_STAGES];
+    __shared__ Arrivals arrivals[STAGES];
     __shared__ HeatPair<Real> total[HEAT_MOST_GROUPS];
     const int number = static_cast<int>(threadIdx.x), start = number * ROWS - line.pads;
     const int lane = number % 32, group = number / 32;
@@ -179,7 +180,7 @@ __launch_bounds__(THREADS, BLOCKS)
     HeatCursor<Real> cursor(s);
 
     if (number == 0) {
-        for (int k = 0; k < HEAT_STAGES; k++) {
+        for (int k = 0; k < STAGES; k++) {
             arrivals[k].init(1);
         }
     }
@@ -192,7 +193,7 @@ __launch_bounds__(THREADS, BLOCKS)
     }
     __syncthreads();
     for (int round = 0; cursor.is_there(); round++) {
-        const int stage = round % HEAT_STAGES;
+        const int stage = round % STAGES;
         const int64_t node = cursor.j + cursor.k * s.side;
         const Real end[2] = {s.end[0].at(node), s.end[1].at(node)};
         const HeatSpan<Real> span(cursor.template source<MOVES>(),
@@ -205,7 +206,7 @@ __launch_bounds__(THREADS, BLOCKS)
                 : s.added.data + (span.memory - s.w + start) * s.added.step;
         HeatGroup<Real> chunks = {line, lane, group};
 
-        arrivals[stage].wait(round / HEAT_STAGES & 1);
+        arrivals[stage].wait(round / STAGES & 1);
         const HeatPair<Real> whole = chunks.scan(
             is_edge ? eliminate_row_chunk<true>(chunk, w, added, s.added.step, end)
                     : eliminate_row_chunk<false>(chunk, w, added, s.added.step, end));
@@ -214,18 +215,24 @@ __launch_bounds__(THREADS, BLOCKS)
         }
         __syncthreads();
         const bool keeps_in_cache = cursor.j >= s.lines[0] - s.kept;
-        cursor.advance();
-        if (is_copier && cursor.is_there()) {
-            const int next = (round + 1) % HEAT_STAGES;
+        const auto load_next = [&]() {
+            if (is_copier && cursor.is_there()) {
+                const int next = (round + 1) % STAGES;
 
-            if (lane == 0) {
-                stores_read();
+                if (lane == 0) {
+                    stores_read();
+                }
+                bulk_fence();
+                __syncwarp();
+                HeatSpan<Real>(cursor.template source<MOVES>(), buffers + next * buffer,
+                               line.pads, s.rows)
+                    .load(lane, arrivals[next]);
             }
-            bulk_fence();
-            __syncwarp();
-            HeatSpan<Real>(cursor.template source<MOVES>(), buffers + next * buffer,
-                           line.pads, s.rows)
-                .load(lane, arrivals[next]);
+        };
+
+        cursor.advance();
+        if (STAGES > 1) {
+            load_next();
         }
         if (!cursor.is_there()) {
             let_next_kernel_in();
@@ -252,6 +259,13 @@ __launch_bounds__(THREADS, BLOCKS)
         }
         else if (is_copier) {
             span.store(lane, keeps_in_cache);
+        }
+        if (STAGES == 1) {
+            if (MOVES) {
+                __syncthreads();
+            }
+            load_next();
+            __syncthreads();
         }
     }
     if (is_copier && lane == 0) {

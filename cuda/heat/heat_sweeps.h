@@ -65,6 +65,7 @@ template <typename Real> struct HeatPlan {
     /* blocks of the grid, and clusters that are resident together */
     int64_t blocks, clusters;
     int32_t chunk, threads, buffer;
+    int32_t stages; /* along x: lines in shared memory */
     size_t shared;
 };
 

@@ -10,7 +10,7 @@
 
 namespace pysolvers::heat {
 
-static constexpr int heat_table_threads = 64; /* at least one per group */
+static constexpr int heat_table_threads = 160; /* at least one per group */
 /* fewest rounds of a team for which the sweep is faster */
 static constexpr int heat_least_rounds = 6;
 static constexpr int heat_panel_bytes = 256; /* width of a panel */
@@ -146,7 +146,8 @@ heat_teams_accept(const HeatColumns<Real> &s, const ps_cuda_device *device)
         return false;
     }
     heat_divide_rows(s, device, &t);
-    return t.groups > 0 && t.panels >= heat_least_rounds * t.teams;
+    return t.groups > 0 && (t.panels >= heat_least_rounds * t.teams ||
+                            !heat_columns_fit<Real>(s.rows, device));
 }
 
 template <typename Real>

@@ -15,7 +15,7 @@ namespace pysolvers::heat {
 
 /* Chunks of a group, which is the rows of a block; the largest numbers of groups of a
  * line and of parts of a group. */
-enum { HEAT_TEAM_CHUNKS = 16, HEAT_TEAM_GROUPS = 33, HEAT_TEAM_PARTS = 4 };
+enum { HEAT_TEAM_CHUNKS = 16, HEAT_TEAM_GROUPS = 132, HEAT_TEAM_PARTS = 4 };
 
 /* The weights of the sums of a group, or of the value of an end, in the boundary values
  * of another group. */

@@ -111,6 +111,28 @@ def test_long_lines(shape, r):
     assert_near(here.step(10), there.step(10))
 
 
+# Lines along x one at a time in shared memory, and lines along y of more groups than a panel of
+# many columns has, also of few columns.
+LONGER = [
+    ((24, 16384), np.float64),
+    ((20, 17400), np.float64),
+    ((300, 14999), np.float64),
+    ((20, 30001), np.float32),
+    ((10000, 66), np.float64),
+    ((9001, 1200), np.float64),
+    ((33001, 40), np.float64),
+    ((30000, 24), np.float32),
+]
+
+
+@pytest.mark.parametrize("sides", ["hot", "mixed", "torus"])
+@pytest.mark.parametrize(("shape", "dtype"), LONGER, ids=str)
+def test_longer_lines(shape, dtype, sides):
+    here, there = pair(shape, boundary=sides_of(sides, 2), dtype=dtype)
+
+    assert_near(here.step(4), there.step(4), 1e-12 if dtype == np.float64 else 1e-5)
+
+
 # Enough columns for teams of blocks along y: panels, groups and chunks that are whole and not.
 TEAMS = [
     ((4096, 1540), np.float64, 1.0),
