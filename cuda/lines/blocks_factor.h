@@ -10,10 +10,12 @@ namespace pysolvers::lines {
 
 static constexpr int factor_threads = 64, factor_levels = 20;
 
-/* Blocks of a multiprocessor, at least, of kernels of teams: 168 and 128 registers. The function for
+/* Blocks of a multiprocessor, at least, of kernels of teams: 168 and 128 registers, 128 in float32,
+ * where six blocks take 1.04 of the time of factors of blocks of 4. The function for
  * blocks without a safe inverse by cofactors would take 255. With eight in place of six, numbers of
  * float64 spill: 1.15 of the time of the likelihood of benchmarks/gaussian_process.py (H200). */
-static constexpr int factor_blocks = 6, inverse_blocks = 8;
+template <typename Real> static constexpr int factor_blocks = sizeof(Real) == 4 ? 8 : 6;
+static constexpr int inverse_blocks = 8;
 
 /* Chunks, or matrices that are not divided, whose numbers in the store alternate. With those of a warp
  * of teams, 8 for blocks of 4, solves take 1.16 of the time in float64 and 1.33 in float32. */

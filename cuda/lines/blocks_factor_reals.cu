@@ -21,7 +21,7 @@ launch_level(const FactorJob<Real> &job, FactorPart part, cudaStream_t stream)
 
     switch (part) {
     case FACTOR_MATRIX:
-        return for_threads<factor_threads, factor_blocks>(
+        return for_threads<factor_threads, factor_blocks<Real>>(
             blocks_of(team_lanes(SIDE)), stream,
             FactorBlocks<Real, SIDE, IS_BANDS, IS_DIVIDED>{job});
     case FACTOR_DOWN:
