@@ -31,7 +31,7 @@
  * chunks of 4 rows, take 8 to 20 us each; a kernel of them is launched while the one before runs. With
  * chunks of 8 or 16 rows the likelihood of benchmarks/gaussian_process.py takes 1.04 and 1.13 of the
  * time. Of the time with one thread for a chunk, 2^20 rows of blocks of 2, 3 and 4 take 1.03, 0.94
- * and 0.78 in float64, 0.97, 0.86 and 1.17 in float32, the blocks of the inverse 0.9, 0.44 and 0.64,
+ * and 0.78 in float64, 0.92, 0.79 and 1.04 in float32, the blocks of the inverse 0.9, 0.44 and 0.64,
  * and 1.06, 0.36 and 0.84.
  *
  * Why not join/segment.cuh: its chunks are in registers and keep nothing.
@@ -110,17 +110,30 @@ struct PivotProduct {
         const Cofactors<Real, SIDE> all(of);
         const bool is_safe = all.is_safe();
 
-        if (sizeof(Real) == 8 && is_safe) {
+        if (!is_safe) {
+            *this = times_determinant(*this, of);
+            return eliminated_reciprocal(of);
+        }
+        if constexpr (sizeof(Real) == 8) {
             multiply(all.determinant);
         }
         else {
-            *this = times_determinant(*this, of);
+            Block<double, SIDE> wide;
+
+#pragma unroll
+            for (int p = 0; p < SIDE; p++) {
+#pragma unroll
+                for (int q = 0; q < SIDE; q++) {
+                    wide.at[p][q] = of.at[p][q];
+                }
+            }
+            multiply(Cofactors<double, SIDE>(wide).determinant);
         }
-        return is_safe ? all.inverse() : eliminated_reciprocal(of);
+        return all.inverse();
     }
 
   private:
-    /* Not inlined, because it is rare in float64 and long. */
+    /* Not inlined, because it is rare and long. */
     template <typename Real, int SIDE>
     static __device__ __noinline__ PivotProduct
     times_determinant(PivotProduct product, const Block<Real, SIDE> of)
@@ -219,6 +232,26 @@ template <typename Real, int SIDE, bool IS_DIVIDED> struct FactorUnit {
     }
 };
 
+/* A team and its chunk, or its matrix, with which a kernel of teams begins. */
+template <typename Real, int SIDE, bool IS_DIVIDED> struct FactorTeam {
+    const BlockTeam<Real, SIDE> team;
+    const FactorUnit<Real, SIDE, IS_DIVIDED> unit;
+
+    __device__ __forceinline__ explicit FactorTeam(const FactorJob<Real> &job)
+        : team(units_of(job)), unit(job, team.unit)
+    {
+    }
+
+  private:
+    /* The chunks of all matrices, when the kernel before has ended. */
+    static __device__ __forceinline__ int64_t units_of(const FactorJob<Real> &job)
+    {
+        wait_for_last_kernel();
+        let_next_kernel_in();
+        return job.shape.matrices * job.shape.level[job.level].chunks;
+    }
+};
+
 /* The block row of the first level that is block row `row` of this one. */
 template <typename Real>
 __device__ __forceinline__ int32_t
@@ -239,11 +272,9 @@ template <typename Real, int SIDE, bool IS_BANDS, bool IS_DIVIDED> struct Factor
         using Number = Block<Real, SIDE>;
         using Value = Vector<Real, SIDE>;
 
-        wait_for_last_kernel();
-        let_next_kernel_in();
-        const BlockTeam<Real, SIDE> team(job.shape.matrices *
-                                         job.shape.level[job.level].chunks);
-        const FactorUnit<Real, SIDE, IS_DIVIDED> unit(job, team.unit);
+        const FactorTeam<Real, SIDE, IS_DIVIDED> begun(job);
+        const auto &team = begun.team;
+        const auto &unit = begun.unit;
         const BlockSource<Real, SIDE, IS_BANDS> source(job.rows, unit.system);
         const Value zero(Real(0));
         Value c = zero, w = zero, h = zero, lost = zero;
@@ -511,11 +542,9 @@ template <typename Real, int SIDE, bool IS_DIVIDED> struct InverseBlocks {
         using Number = Block<Real, SIDE>;
         using Value = Vector<Real, SIDE>;
 
-        wait_for_last_kernel();
-        let_next_kernel_in();
-        const BlockTeam<Real, SIDE> team(job.shape.matrices *
-                                         job.shape.level[job.level].chunks);
-        const FactorUnit<Real, SIDE, IS_DIVIDED> unit(job, team.unit);
+        const FactorTeam<Real, SIDE, IS_DIVIDED> begun(job);
+        const auto &team = begun.team;
+        const auto &unit = begun.unit;
         const bool is_last = unit.first + unit.rows + IS_DIVIDED == unit.level.rows;
         const Value zero(Real(0));
         Value nn = zero, nl = zero, ln = zero, ll = zero;
