@@ -10,6 +10,8 @@
 #ifndef PS_CUDA_HEAT_HEAT_BACKWARD_CUH
 #define PS_CUDA_HEAT_HEAT_BACKWARD_CUH
 
+#include <type_traits>
+
 #include "heat/heat_exchange.cuh"
 #include "heat/heat_sweeps.h"
 #include "heat/heat_two_sided.h"
@@ -139,7 +141,6 @@ template <typename Real, typename Side> struct HeatBatch {
         copies_committed();
     }
 
-  private:
     __device__ __forceinline__ void load_rows(Real *place, const Real *field) const
     {
         const uint32_t plane = static_cast<uint32_t>(s.plane * sizeof(Real));
@@ -267,6 +268,220 @@ __launch_bounds__(Side::threads, 1)
         else {
             add_chunk<false, THREADS>(chunk, in, old, t, plane, pads);
         }
+    }
+}
+
+/* Pairs of rows of w in shared memory, the next ones included: as many as it holds. */
+template <typename Real, typename Side>
+constexpr int heat_pairs_of_w =
+    6 * sizeof(Real) * Side::rows * Side::threads <= 200000 ? 2 : 1;
+
+/* Bytes of the rows of w and t. */
+template <typename Real, typename Side>
+constexpr size_t heat_pair_bytes = (heat_pairs_of_w<Real, Side> + 1) * 2 * sizeof(Real) *
+                                   Side::rows * static_cast<size_t>(Side::threads);
+
+/* Two rows of nodes at a time, whose chains alternate, and whose chunks, and then the blocks of a
+ * cluster, exchange the sums of both at once. The next rows of w are copied to the places of those
+ * that have been eliminated, those of t when the solution has been added to the former ones. Why
+ * there is a kernel for one row at a time: see by_pairs in heat_volume.cu. */
+template <typename Real, typename Side>
+__global__ void
+__launch_bounds__(Side::threads, 1)
+    heat_backward_pair_kernel(const __grid_constant__ HeatLine<Real> line,
+                              const __grid_constant__ HeatBackward<Real> s)
+{
+    extern __shared__ __align__(16) char memory[];
+    constexpr int ROWS = Side::rows, GROUPS = Side::groups, THREADS = Side::threads;
+    constexpr int ahead = heat_pairs_of_w<Real, Side>;
+    __shared__ HeatExchange<Real, Side::width, GROUPS> shared[2];
+    const HeatThreadPlace<Real, Side> self(line, s);
+    const int blocks = GROUPS == 1 ? line.groups : 1;
+    const bool is_first = self.block == 0, is_last = self.block == blocks - 1;
+    const int lane = threadIdx.x % 32, pads = self.is_inside ? self.pads : ROWS;
+    const bool is_edge =
+        __any_sync(all_lanes, (is_first && self.number <= line.first_chunk) || pads > 0);
+    const uint32_t plane = static_cast<uint32_t>(s.plane * sizeof(Real));
+    const int64_t from = self.start * s.plane + self.column;
+    const bool has_first = is_first && self.number == line.first_chunk;
+    const bool has_last = is_last && self.number == HEAT_CHUNKS * GROUPS - 1;
+    HeatChunk<Real, ROWS> chunk[2] = {{line, self.pads, has_first, has_last},
+                                      {line, self.pads, has_first, has_last}};
+    Real x[ROWS];
+
+    if (blocks > 1) {
+        if (threadIdx.x == 0) {
+            shared[0].init();
+            shared[1].init();
+        }
+        cluster_arrive();
+    }
+    wait_for_last_kernel();
+    const HeatShare<Real> share(*line.table,
+                                GROUPS == 1 ? lane : self.number % HEAT_CHUNKS,
+                                GROUPS == 1 ? self.block : self.number / HEAT_CHUNKS);
+    const HeatBatch<Real, Side> batch(s, HalfRows(*s.two_sided, self.half), self,
+                                      line.pads, memory);
+    const int rows = batch.half_rows.count, pairs = (rows + 1) / 2;
+    Real *const keep_t = batch.keep + ahead * 2 * batch.stage;
+    const auto row_of = [&](int n) { return batch.row(min(n, rows - 1)); };
+    const auto load = [&](const Real *field, Real *places, int pair) {
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+            if (2 * pair + k < rows) {
+                batch.load_rows(places + k * batch.stage + batch.to,
+                                field + batch.from + batch.row(2 * pair + k) * s.pitch);
+            }
+        }
+        copies_committed();
+    };
+    const auto places_of_w = [&](int pair) {
+        return batch.keep + pair % ahead * 2 * batch.stage;
+    };
+
+    for (int p = 0; p < ahead; p++) {
+        load(s.w, places_of_w(p), p);
+    }
+    load(s.t, keep_t, 0);
+    start_in_middle(s, self.half, from, pads, x);
+    Real factor[2][2];
+    const auto set_factors = [&](int pair) {
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+            const TwoSidedRow<Real> &row = s.two_sided->factor_row[row_of(2 * pair + k)];
+
+            factor[k][0] = row.next;
+            factor[k][1] = row.own;
+        }
+    };
+    set_factors(0);
+    if (blocks > 1) {
+        cluster_wait();
+    }
+    for (int p = 0; p < pairs; p++) {
+        const bool is_whole = 2 * p + 1 < rows;
+        Real own[2][2], joined[2][2];
+
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+            const int64_t row = row_of(2 * p + k) * s.pitch;
+
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                own[k][e] = s.side[e].at(self.own + row);
+                joined[k][e] = s.side[e].at(self.joined + row);
+            }
+            shared[k].expect(blocks, p);
+        }
+        copies_done_but<ahead>();
+        __syncwarp();
+        const Real *const w = places_of_w(p) + threadIdx.x;
+        const auto eliminate = [&](auto edge) {
+            Real next[ROWS];
+
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) {
+                x[i] = fma(factor[0][0], x[i], factor[0][1] * w[i * THREADS]);
+                next[i] =
+                    fma(factor[1][0], x[i], factor[1][1] * w[batch.stage + i * THREADS]);
+            }
+            const HeatPair<Real> sums[2] = {
+                chunk[0].template eliminate<decltype(edge)::value>(
+                    [&](int i) { return x[i]; }, own[0]),
+                chunk[1].template eliminate<decltype(edge)::value>(
+                    [&](int i) { return next[i]; }, own[1])};
+
+            shared[0].chunk[self.number][self.place] = sums[0];
+            shared[1].chunk[self.number][self.place] = sums[1];
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) {
+                x[i] = next[i];
+            }
+        };
+
+        if (is_edge) {
+            eliminate(std::true_type());
+        }
+        else {
+            eliminate(std::false_type());
+        }
+        __syncthreads();
+        load(s.w, places_of_w(p), p + ahead);
+        set_factors(p + 1);
+        if constexpr (GROUPS == 1) {
+            const HeatSums<Real> sums[2] = {shared[0].send_sums(line, self.block, p),
+                                            shared[1].send_sums(line, self.block, p)};
+
+#pragma unroll
+            for (int k = 0; k < 2; k++) {
+                shared[k].close_chunks(line, share, self.block, p, sums[k], joined[k]);
+            }
+        }
+        else {
+            shared[0].scan_groups(line);
+            shared[1].scan_groups(line);
+        }
+        __syncthreads();
+        copies_done_but<1>();
+        __syncwarp();
+        if (p == pairs - 1) {
+            let_next_kernel_in();
+        }
+        const Real *const old = keep_t + threadIdx.x;
+        Real *const t[2] = {s.t + from + row_of(2 * p) * s.pitch,
+                            s.t + from + row_of(2 * p + 1) * s.pitch};
+        HeatPair<Real> in[2];
+
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+            if constexpr (GROUPS == 1) {
+                in[k] = shared[k].from_outside(chunk[k], self.number, self.place);
+            }
+            else {
+                in[k] = shared[k].from_groups(line, share, chunk[k], self.number,
+                                              self.place, own[k]);
+            }
+        }
+        const auto add = [&](auto edge) {
+            constexpr bool EDGE = decltype(edge)::value;
+            Real below[2] = {in[0].x, in[1].x};
+
+            if (EDGE) {
+                Real above[2] = {in[0].u, in[1].u};
+
+#pragma unroll
+                for (int i = 0; i < ROWS; i++) {
+#pragma unroll
+                    for (int k = 0; k < 2; k++) {
+                        above[k] = i < self.pads ? above[k] : line.q * above[k];
+                        chunk[k].u[i] += above[k];
+                    }
+                }
+            }
+#pragma unroll
+            for (int i = ROWS - 1; i >= 0; i--) {
+#pragma unroll
+                for (int k = 0; k < 2; k++) {
+                    const Real own_u = EDGE ? chunk[k].u[i]
+                                            : fma(line.powers[i], in[k].u, chunk[k].u[i]);
+
+                    below[k] = fma(line.q, below[k], line.p * own_u);
+                    if ((k == 0 || is_whole) && (!EDGE || i >= pads)) {
+                        *row_at(t[k], i, plane) =
+                            old[k * batch.stage + i * THREADS] + below[k];
+                    }
+                }
+            }
+        };
+
+        if (is_edge) {
+            add(std::true_type());
+        }
+        else {
+            add(std::false_type());
+        }
+        __syncwarp();
+        load(s.t, keep_t, p + 1);
     }
 }
 

@@ -28,6 +28,12 @@ enum {
     HEAT_CLUSTER = 8
 };
 
+/* Of a column: the boundary values of the chunk of this lane from within the group, and the sums of
+ * the group. */
+template <typename Real> struct HeatSums {
+    HeatPair<Real> in, whole;
+};
+
 /* In shared memory, for blocks of WIDTH columns. The order of a round: expect(), every thread
  * sets the sums of its chunk, a barrier, join_chunks(), a barrier, from_outside(). If a block
  * has all groups of a line, GROUPS of them: the sums, a barrier, scan_groups(), a barrier,
@@ -38,12 +44,18 @@ template <typename Real, int WIDTH = HEAT_WIDTH, int GROUPS = 1> struct HeatExch
     Real first[WIDTH];
     Arrivals arrivals[2];
 
+    /* Called by one thread, before a barrier of the cluster. */
+    __device__ __forceinline__ void init()
+    {
+        rounds(0).init();
+    }
+
     /* Called by all threads; begun() before the first round. */
     __device__ __forceinline__ void begin(int groups)
     {
         if (groups > 1) {
             if (threadIdx.x == 0) {
-                rounds(0).init();
+                init();
             }
             cluster_arrive();
         }
@@ -75,24 +87,43 @@ template <typename Real, int WIDTH = HEAT_WIDTH, int GROUPS = 1> struct HeatExch
                                                 const HeatShare<Real> &share, int block,
                                                 int round, const Real end[2])
     {
+        close_chunks(line, share, block, round, send_sums(line, block, round), end);
+    }
+
+    /* The first half of join_chunks(), up to what the other blocks send, and the second one. */
+    __device__ __forceinline__ HeatSums<Real> send_sums(const HeatLine<Real> &line,
+                                                        int block, int round)
+    {
         const int lane = threadIdx.x % 32, column = threadIdx.x / 32;
         const ClusterRounds own = rounds(round);
-        const int turn = own.turn();
         HeatGroup<Real> rows = {line, lane, block};
         const HeatPair<Real> whole = rows.scan(chunk[lane][column]);
 
+        if (line.groups > 1 && lane < line.groups) {
+            send(&total[own.turn()][block][column], whole, own.now(),
+                 static_cast<unsigned>(lane));
+        }
+        return {rows.in, whole};
+    }
+
+    __device__ __forceinline__ void close_chunks(const HeatLine<Real> &line,
+                                                 const HeatShare<Real> &share, int block,
+                                                 int round, const HeatSums<Real> &sums,
+                                                 const Real end[2])
+    {
+        const int lane = threadIdx.x % 32, column = threadIdx.x / 32;
+        const ClusterRounds own = rounds(round);
+        const int turn = own.turn();
+
         if (line.groups > 1) {
-            if (lane < line.groups) {
-                send(&total[turn][block][column], whole, own.now(),
-                     static_cast<unsigned>(lane));
-            }
             own.wait();
         }
         const HeatInflow<Real> from = heat_inflow(
             line, share, block,
-            [&](int g) { return line.groups > 1 ? total[turn][g][column] : whole; }, end);
+            [&](int g) { return line.groups > 1 ? total[turn][g][column] : sums.whole; },
+            end);
 
-        chunk[lane][column] = share.into_chunk(rows.in, from.group);
+        chunk[lane][column] = share.into_chunk(sums.in, from.group);
         if (lane == 0) {
             first[column] = from.first;
         }
