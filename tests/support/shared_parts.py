@@ -84,7 +84,9 @@ class Part:
         address = self.place(other, self.part)
         octets = np.frombuffer(message, np.uint8)
         at(address + TAG.itemsize, np.dtype("u1"), len(octets))[:] = octets
-        at(address, TAG)[0] = self.tag, len(octets)
+        place = at(address, TAG)
+        place["nbytes"] = len(octets)
+        place["tag"] = self.tag  # after what it stands for: the other rank polls for it
 
     def poll(self, sender, clock):
         address = self.place(self.part, sender)
