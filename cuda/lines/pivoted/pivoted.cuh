@@ -401,9 +401,12 @@ pivot_exchange(const PivotPlan<Number> &a, const PivotShared<Number> &m)
 {
     const int ranks = a.segments;
 
-    return {{m.tree + pivot_leaf_place<Number>(a.tile_chunks), ranks, ranks, m.state},
+    return {{m.tree + pivot_leaf_place<Number>(a.tile_systems * a.tile_chunks), ranks,
+             ranks, m.state},
             {m.others, 0},
-            static_cast<int>(blockIdx.x) % ranks};
+            static_cast<int>(blockIdx.x) % ranks,
+            pivot_leaf_place<Number>(a.tile_systems * ranks),
+            0};
 }
 
 /* Initialize shared memory; all threads of the block, or of its cluster, call this function. */
@@ -482,6 +485,7 @@ __launch_bounds__(PIVOT_THREADS, sizeof(Number) == 16 ? 1 : 2)
             }
             t.leaves = span.chunks;
             exchange.rounds.round = round;
+            exchange.systems = span.systems;
             pivot_tree<Number>(t, system, chunk, active, group,
                                {pass, span.segment, a.segments,
                                 a.groups + base * PIVOT_GROUP_WORDS, a.ends + 2 * base},

@@ -205,7 +205,7 @@ pivot_size(PivotLaunch<Number> &launch, int systems, int chunks)
     a.walk_size = a.along_rows ? rows : systems;
     a.tree_words = pivot_leaf_place<Number>(systems * chunks);
     if (a.pass == PIVOT_EXCHANGE) {
-        a.tree_words += 2 * pivot_leaf_place<Number>(a.segments);
+        a.tree_words += 2 * pivot_leaf_place<Number>(systems * a.segments);
     }
     launch.shared = (4 * static_cast<size_t>(a.plane) + a.tree_words) * sizeof(Number) +
                     systems * PivotShared<Number>::system_bytes +
@@ -295,6 +295,39 @@ pivot_take_wide(PivotLaunch<Number> &launch, int least, const ps_cuda_device *de
     return false;
 }
 
+/* Plan tiles of four or two sectors of neighbouring systems for the blocks of a cluster, of
+ * which a multiprocessor holds two. The lanes of a system are at least as many as the blocks.
+ * H200, parts of the floor, in brackets with tiles of whole systems in float32 and float64: 777
+ * rows 0.34 and 0.35 (0.28, 0.29), 1500 rows 0.28 and 0.26 (0.19, 0.16), 2000 rows 0.29 and 0.27
+ * (0.16, 0.14); 450 rows 0.33 and 0.32 (0.35, 0.34). */
+template <typename Number>
+inline bool
+pivot_take_wide_cluster(PivotLaunch<Number> &launch, int least,
+                        const ps_cuda_device *device)
+{
+    PivotPlan<Number> &a = launch.plan;
+
+    if (a.along_rows || number_traits<Number>::is_complex || least == 1 ||
+        a.rows <= 700) {
+        return false;
+    }
+    a.pass = PIVOT_EXCHANGE;
+    for (int systems = 4 * least; systems > least; systems /= 2) {
+        for (int chunks = 32; a.systems >= systems && chunks > 1; chunks /= 2) {
+            const int blocks = (a.chunks + chunks - 1) / chunks;
+
+            if (blocks > 1 && blocks <= std::min(chunks, device->cluster_blocks)) {
+                pivot_size(launch, systems, chunks);
+                if (pivot_blocks(launch, device) >= 2) {
+                    return true;
+                }
+            }
+        }
+    }
+    a.pass = PIVOT_SOLVE;
+    return false;
+}
+
 /* Plan tiles of equally many chunks for the blocks of a cluster. Returns whether they fit. */
 template <typename Number>
 inline bool
@@ -311,7 +344,9 @@ pivot_take_cluster(PivotLaunch<Number> &launch, const ps_cuda_device *device)
     return pivot_blocks(launch, device) > 0;
 }
 
-/* Plan tiles with a power of two of chunks, solved in three passes. */
+/* Plan tiles with a power of two of chunks, solved in three passes. Real systems side by side: of
+ * four sectors, 0.25 and 0.27 of the floor with 3001 rows in float32 and float64, 0.20 and 0.17
+ * with one sector, 0.26 and 0.27 in place of 0.15 and 0.13 with 8000 rows. */
 template <typename Number>
 inline void
 pivot_take_parts(PivotLaunch<Number> &launch, int least, const ps_cuda_device *device)
@@ -320,6 +355,9 @@ pivot_take_parts(PivotLaunch<Number> &launch, int least, const ps_cuda_device *d
     int chunks = least > 1 ? 32 : PIVOT_PART;
 
     a.pass = PIVOT_REDUCE;
+    if (least > 1 && !number_traits<Number>::is_complex && a.systems >= 4 * least) {
+        least *= 4;
+    }
     for (pivot_size(launch, least, chunks);
          pivot_blocks(launch, device) < 2 || a.segments == 1;) {
         chunks /= 2;
@@ -438,6 +476,7 @@ pivot_choose(const ps_tridiag *t, uint8_t *marks, const ps_cuda_device *device)
     const int least =
         a.along_rows ? 1 : static_cast<int>(std::min<int64_t>(sector, a.systems));
     if (!pivot_take_wide(launch, least, device) &&
+        !pivot_take_wide_cluster(launch, least, device) &&
         !pivot_take_systems(launch, least, device)) {
         a.flat = false;
         if (least > 1 || !pivot_take_cluster(launch, device)) {

@@ -160,12 +160,15 @@ pivot_judge(const PivotPlan<Number> &a, unsigned char *memory, int64_t system,
         __syncthreads(); /* states are written */
     }
     if (pass == PIVOT_EXCHANGE) {
-        const bool any = pivot_any_block(m.state[0] == PIVOT_MISSED, a.segments);
+#pragma unroll 1
+        for (int i = 0; i < span.systems; i++) {
+            const bool any = pivot_any_block(m.state[i] == PIVOT_MISSED, a.segments);
 
-        if (any && threadIdx.x == 0) {
-            m.state[0] = PIVOT_MISSED;
+            if (any && threadIdx.x == 0) {
+                m.state[i] = PIVOT_MISSED;
+            }
         }
-        __syncthreads(); /* the state is written */
+        __syncthreads(); /* states are written */
     }
     for (int i = threadIdx.x; i < span.systems; i += blockDim.x) {
         const int64_t system = span.system + i;

@@ -165,12 +165,14 @@ join_lanes(const PivotTree<Number> &t, int base, int rank, int count, int step,
     return doubtful;
 }
 
-/* The tree by which each block of a cluster joins the groups of all blocks. Two copies of
- * it alternate by round. */
+/* The trees by which each block of a cluster joins the groups of all blocks, one for each
+ * system of a tile. Two copies of them alternate by round. */
 template <typename Number> struct PivotTop {
     PivotTree<Number> tree; /* one leaf for each block */
     ClusterRounds rounds;
     int rank;
+    int words;   /* of a copy */
+    int systems; /* of the tile of this round */
 };
 
 /* What is sent with the two rows of a group. */
@@ -245,58 +247,62 @@ pivot_path(const PivotTree<Number> &t, int system, int leaf, bool *is_wide)
     return x;
 }
 
-/* Join the tiles of a cluster: from the group of this block's tile, which the first lane
- * holds, to x at the ends of the tile. Each block sends its group to all blocks, and all
- * blocks compute the same joins. */
+/* Join the tiles of a cluster: from the group of a system in this block's tile, which the
+ * lane of leaf 0 holds, to x at its ends in the tile. Each block sends its groups to all
+ * blocks, and all blocks compute the same joins. The lanes of a system are at least as many
+ * as the blocks. All threads of the block, or its first warp, call this function. */
 template <typename Number>
 __device__ __forceinline__ void
-pivot_exchange_sums(const PivotTree<Number> &t, const PivotTop<Number> &at,
-                    PivotGroup<Number> &g, const PivotOutside<Number> &o)
+pivot_exchange_sums(const PivotTree<Number> &t, const PivotTop<Number> &at, int system,
+                    int leaf, PivotGroup<Number> &g, const PivotOutside<Number> &o)
 {
     using Message = PivotMessage<Number>;
-    const int lane = threadIdx.x % 32, ranks = at.tree.leaves;
-    const bool active = lane < ranks;
+    const int ranks = at.tree.leaves, base = system * t.stride, top_base = system * ranks;
+    const bool there = system < at.systems, active = there && leaf < ranks;
     PivotTree<Number> top = at.tree;
 
-    top.data += at.rounds.turn() * pivot_leaf_place<Number>(ranks);
-    if (lane == 0) {
-        at.rounds.expect(ranks * static_cast<unsigned>(sizeof(Message)));
-        t.template at<PivotGroup<Number>>(0) = g;
+    top.data += at.rounds.turn() * at.words;
+    if (threadIdx.x == 0) {
+        at.rounds.expect(ranks * at.systems * static_cast<unsigned>(sizeof(Message)));
+    }
+    if (there && leaf == 0) {
+        t.template at<PivotGroup<Number>>(base) = g;
     }
     __syncwarp(); /* the group and the state are written */
     if (active) {
-        const PivotGroup<Number> &own = t.template at<PivotGroup<Number>>(0);
-        const Message message = {{own.upper, own.lower}, {t.state[0], own.scales}};
-        send(&top.template at<Message>(at.rank), message, at.rounds.now(), lane);
+        const PivotGroup<Number> &own = t.template at<PivotGroup<Number>>(base);
+        const Message message = {{own.upper, own.lower}, {t.state[system], own.scales}};
+        send(&top.template at<Message>(top_base + at.rank), message, at.rounds.now(),
+             leaf);
     }
     at.rounds.wait();
     __syncwarp(); /* the state is read */
     if (active) {
-        const Message &message = top.template at<Message>(lane);
+        const Message &message = top.template at<Message>(top_base + leaf);
         g = {message.unit[0], message.unit[1], message.mark.scales};
         if (message.mark.state != PIVOT_FINE) {
-            t.doubt(0);
+            t.doubt(system);
         }
     }
     __syncwarp(); /* messages are read: joints take their places */
-    if (join_lanes(top, 0, lane, ranks, 1, active, g)) {
-        t.doubt(0);
+    if (join_lanes(top, top_base, leaf, ranks, 1, active, g)) {
+        t.doubt(system);
     }
     __syncwarp(); /* joints are written */
-    if (lane == 0) {
-        close_tree(top, 0, g, o);
+    if (there && leaf == 0) {
+        close_tree(top, system, g, o);
     }
     __syncwarp(); /* x of the system is written */
     if (active) {
         /* Every block checks the tiles of all blocks, so that all have the same result. */
         bool is_wide;
-        const PivotAround<Number> x = pivot_path(top, 0, lane, &is_wide);
+        const PivotAround<Number> x = pivot_path(top, system, leaf, &is_wide);
 
         if (is_wide) {
-            t.doubt(0);
+            t.doubt(system);
         }
-        if (lane == at.rank) {
-            t.template at<PivotAround<Number>>(0) = x;
+        if (leaf == at.rank) {
+            t.template at<PivotAround<Number>>(base) = x;
         }
     }
 }
@@ -316,7 +322,10 @@ pivot_tree(const PivotTree<Number> &t, int system, int leaf, bool active,
         if (join_lanes(t, base, leaf, t.leaves, 1, active, g)) {
             t.doubt(system);
         }
-        if (active && leaf == 0) {
+        if (o.pass == PIVOT_EXCHANGE) {
+            pivot_exchange_sums(t, at, system, leaf, g, o);
+        }
+        else if (active && leaf == 0) {
             close_tree(t, system, g, o);
         }
         __syncwarp(); /* joints and x are written */
@@ -339,7 +348,7 @@ pivot_tree(const PivotTree<Number> &t, int system, int leaf, bool active,
             t.doubt(0);
         }
         if (o.pass == PIVOT_EXCHANGE) {
-            pivot_exchange_sums(t, at, g, o);
+            pivot_exchange_sums(t, at, 0, leaf, g, o);
         }
         else if (leaf == 0) {
             close_tree(t, 0, g, o);
