@@ -32,8 +32,8 @@
  *
  * 3 words and 22 operations per node. Along x a block holds a line; along y a cluster holds
  * neighbouring lines, 128 bytes of each row, and its blocks send each other their sums twice. Factors
- * are made once per call from the maps v -> v of the chunks, along x by one kernel, along y by
- * three.
+ * are made from the maps v -> v of the chunks, along x by one kernel, along y by three, and kept
+ * from call to call (ps_heat, kept).
  *
  * Why an elimination other than those of lines/: the partition method of lines/ in row-sum form has 20
  * operations and a reciprocal per row, seven numbers of each chunk to join and 168 registers per

@@ -1,5 +1,5 @@
 /* heat_factor.h - sweeps of Peaceman and Rachford with a variable conductivity, whose matrices
- * are factored once per call (heat_factor.cu).
+ * are factored once (heat_factor.cu).
  */
 #ifndef PS_CUDA_HEAT_HEAT_FACTOR_H
 #define PS_CUDA_HEAT_HEAT_FACTOR_H
