@@ -200,6 +200,10 @@ lines_of(const ps_blocks &b, const BlocksJob<Real> &job, const ps_cuda_device &d
  * memory. */
 static constexpr int64_t near_blocks = 2;
 
+/* The most rows of float64 of which the first eliminated ones are kept in the L2 cache, if they do not
+ * all fit. */
+static constexpr int64_t most_mixed_rows = 288;
+
 /* The same for contiguous rows, which are copied in tiles of 64 bytes of each operand. */
 static constexpr int64_t tiled_rows_blocks = 3;
 
@@ -226,10 +230,9 @@ are_whole(const BlocksJob<Real> &job)
     return is;
 }
 
-/* Rows of neighbouring systems of five diagonals in float64 that take less time by chunks of columns
- * than by scalar rows; in float32 longer ones, if so few for each multiprocessor. */
-static constexpr int64_t least_column_rows = 146, most_column_rows = 256,
-                         least_long_rows = 291, long_columns = 128;
+/* Rows of neighbouring systems of five diagonals in float32 that take less time by chunks of columns
+ * than by scalar rows, if so few for each multiprocessor. */
+static constexpr int64_t least_long_rows = 291, long_columns = 128;
 
 /* Whether five diagonals are divided into chunks of columns: neighbouring systems whose
  * operands are copied by 16 bytes (blocks_columns.cuh). */
@@ -244,13 +247,10 @@ set_columns(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real> &j
                (inner == 1 && reinterpret_cast<uintptr_t>(data) % 16 == 0 &&
                 row == job.rhs.row && (job.outer == 1 || outer % count == 0));
     };
-    const bool is_short =
-        sizeof(Real) == 8 ? b.rows >= least_column_rows && b.rows <= most_column_rows
-                          : b.rows >= least_long_rows &&
-                                job.outer * job.inner <= long_columns * device.processors;
-    bool is = b.side == 0 && b.pivot != PS_PIVOT_ALWAYS && is_short &&
-              (sizeof(Real) == 4 || b.rows % 16 == 0) && job.rhs.row % count == 0 &&
-              job.inner % count == 0 && job.x.inner == 1 &&
+    bool is = sizeof(Real) == 4 && b.side == 0 && b.pivot != PS_PIVOT_ALWAYS &&
+              b.rows >= least_long_rows &&
+              job.outer * job.inner <= long_columns * device.processors &&
+              job.rhs.row % count == 0 && job.inner % count == 0 && job.x.inner == 1 &&
               is_whole(job.rhs.data, job.rhs.row, job.rhs.outer, job.rhs.inner);
 
     for (const Input<Real> &in : job.bands) {
@@ -284,6 +284,18 @@ set_five_rows(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real> 
     job.shared_bytes = job.has_rows && !is_far
                            ? static_cast<uint32_t>(bytes + (job.has_tiles ? tiles : 0))
                            : 0;
+    if (job.has_rows && is_far && sizeof(Real) == 8 && b.rows <= most_mixed_rows) {
+        const int64_t group = int64_t(32) * 3 * 8 * static_cast<int64_t>(sizeof(Real));
+        const int64_t of_block = std::min<int64_t>(
+            device.shared_bytes,
+            device.shared_bytes_processor / near_blocks - reserved_bytes);
+        const int64_t far = divided_up(bytes - of_block, group);
+
+        if (far < five_half(job.rows, true).groups) {
+            job.far = static_cast<int32_t>(far);
+            job.shared_bytes = static_cast<uint32_t>(bytes - far * group);
+        }
+    }
 }
 
 /* Rows of contiguous systems of five diagonals from which chunks of scalar rows take less time

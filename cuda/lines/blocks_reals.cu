@@ -24,6 +24,21 @@ launch_rows(const BlocksJob<Real> &job, int64_t systems, cudaStream_t stream)
                          .run(kernel, job);
     };
 
+    if constexpr (sizeof(Real) == 8) {
+        if (is_near && job.far > 0) {
+            const auto kernel = five_mixed_kernel<Real>;
+            int fit = 0;
+            const cudaError_t error =
+                resident(kernel, five_threads, job.shared_bytes, 1, &fit);
+            const int64_t parts = divided_up(systems, int64_t(32));
+
+            return error != cudaSuccess ? ps_cuda_status(error)
+                   : fit == 0           ? PS_DEVICE_FAILURE
+                              : Launch(std::min<int64_t>(parts, fit), five_threads,
+                                       job.shared_bytes, stream)
+                                    .run(kernel, job);
+        }
+    }
     return !is_near        ? launch(five_rows_kernel<Real, false>)
            : job.has_tiles ? launch(five_tiles_kernel<Real>)
                            : launch(five_rows_kernel<Real, true>);

@@ -16,7 +16,10 @@
  * the loads of a group were not all started before the next one was eliminated. Contiguous rows: one
  * thread for a system, whose rows are copied in tiles of 64 bytes of each operand. 7 words for a row
  * if the eliminated ones are in shared memory, otherwise 13. A row takes a third of the instructions
- * of that of blocks of 2 (blocks.cuh).
+ * of that of blocks of 2 (blocks.cuh). Of 148 to 288 rows of float64 that two blocks of a multiprocessor
+ * do not keep in shared memory, a fixed set of blocks keeps the first eliminated ones in the L2 cache, with
+ * policies that evict them last and the operands first: 160, 200, 240 and 280 rows take 0.62, 0.83, 0.91
+ * and 0.93 of the time of the next best kernel, but 320 rows and rows of float32 1.0 to 1.2.
  *
  * Blocks exchange their two rows, scalar rows have no exchanges: a system is solved again by
  * blocks if a multiplier is large, a pivot is bad, or, where it is checked, a row is not
@@ -25,6 +28,7 @@
 #ifndef PS_CUDA_LINES_FIVE_ROWS_CUH
 #define PS_CUDA_LINES_FIVE_ROWS_CUH
 
+#include "device/tile_copy.cuh"
 #include "lines/blocks.cuh"
 #include "runtime/copy.cuh"
 
@@ -135,8 +139,9 @@ template <typename Real> struct FiveRows {
         }
     }
 
-    /* Rows i .. i + group - 1. */
-    __device__ __forceinline__ void load(int32_t i, Group &to) const
+    /* Rows i .. i + group - 1, with a policy of the L2 cache or without. */
+    template <bool HAS_POLICY = false>
+    __device__ __forceinline__ void load(int32_t i, Group &to, uint64_t policy = 0) const
     {
         if (i >= 2 && i + group <= job.rows - 2 && has_all) {
 #pragma unroll
@@ -147,7 +152,8 @@ template <typename Real> struct FiveRows {
 
 #pragma unroll
                 for (int r = 0; r < group; r++) {
-                    own.at[r] = at[r * pitch];
+                    own.at[r] =
+                        HAS_POLICY ? load_with(at + r * pitch, policy) : at[r * pitch];
                 }
             }
             return;
@@ -189,13 +195,20 @@ template <typename Real> struct FiveRows {
     /* Eliminate a group; its rows are kept from `to`. */
     __device__ __forceinline__ void eliminate(const Group &of, Real *to)
     {
+        eliminate_to(of, [&](int w, Real a) { to[w * kept_step] = a; });
+    }
+
+    /* put(word, number) for each number that is kept. */
+    template <typename Put>
+    __device__ __forceinline__ void eliminate_to(const Group &of, const Put &put)
+    {
 #pragma unroll
         for (int r = 0; r < group; r++) {
             const Eliminated row = eliminated(of, r);
 
-            to[(r * words) * kept_step] = row.s;
-            to[(r * words + 1) * kept_step] = row.t;
-            to[(r * words + 2) * kept_step] = row.y;
+            put(r * words, row.s);
+            put(r * words + 1, row.t);
+            put(r * words + 2, row.y);
             before = last;
             last = row;
         }
@@ -211,6 +224,20 @@ template <typename Real> struct FiveRows {
 #pragma unroll
             for (int w = 0; w < words; w++) {
                 of.at[r][w] = from[(r * words + w) * kept_step];
+            }
+        }
+        return of;
+    }
+
+    static __device__ __forceinline__ Kept kept_at(const Real *from, uint64_t policy)
+    {
+        Kept of;
+
+#pragma unroll
+        for (int r = 0; r < group; r++) {
+#pragma unroll
+            for (int w = 0; w < words; w++) {
+                of.at[r][w] = load_with(from + (r * words + w) * kept_step, policy);
             }
         }
         return of;
@@ -279,14 +306,23 @@ template <typename Real> struct FiveRows {
                                                const Put &put) const
     {
         constexpr int pitch = group * words * kept_step;
-        Kept next = kept_at(kept + (half.groups - 1) * pitch);
+
+        substitute_from([&](int32_t g) { return kept_at(kept + g * pitch); }, x1, x2,
+                        put);
+    }
+
+    template <typename From, typename Put>
+    __device__ __forceinline__ void substitute_from(const From &from, Real x1, Real x2,
+                                                    const Put &put) const
+    {
+        Kept next = from(half.groups - 1);
 
 #pragma unroll 1
         for (int32_t g = half.groups - 1; g >= 0; g--) {
             const Kept of = next;
 
             if (g > 0) {
-                next = kept_at(kept + (g - 1) * pitch);
+                next = from(g - 1);
             }
             put(g, substituted(of, x1, x2));
         }
@@ -322,23 +358,24 @@ template <typename Real> struct FivePair {
     const int64_t systems, own,
         index; /* index: lanes beyond the systems have the last one */
 
-    __device__ __forceinline__ explicit FivePair(const BlocksJob<Real> &job)
-        : systems(job.outer * job.inner),
-          own(static_cast<int64_t>(blockIdx.x) * 32 + lane), index(min(own, systems - 1))
+    __device__ __forceinline__ FivePair(const BlocksJob<Real> &job, int64_t part)
+        : systems(job.outer * job.inner), own(part * 32 + lane),
+          index(min(own, systems - 1))
     {
     }
 
-    /* Find x1 and x2 of both halves. Systems that need blocks are solved by them, and those are
-     * not returned as true. */
+    /* Find x1 and x2 of both halves, of which all but `far` groups of eliminated rows are at `all`.
+     * Systems that need blocks are solved by them, in `spare`, and those are not returned as true. */
     __device__ __forceinline__ bool meet(const FiveRows<Real> &rows,
                                          const BlockSource<Real, 2, true> &source,
-                                         Real *all, Real &x1, Real &x2) const
+                                         Real *all, int32_t far, Real *spare, Real &x1,
+                                         Real &x2) const
     {
         __shared__ unsigned unsafe[2];
         constexpr int pitch = FiveRows<Real>::group * FiveRows<Real>::words * kept_step;
         const BlocksJob<Real> &job = rows.job;
-        const int32_t first = five_half(job.rows, false).groups,
-                      last = five_half(job.rows, true).groups;
+        const int32_t first = five_half(job.rows, false).groups - far,
+                      last = five_half(job.rows, true).groups - far;
         const unsigned found = __ballot_sync(all_lanes, rows.guard.is_unsafe != 0);
 
         if (lane == 0) {
@@ -353,7 +390,7 @@ template <typename Real> struct FivePair {
         __syncthreads(); /* the ends have been read */
         if (own < systems && !is_last) {
             if (!is_found) {
-                solve_by_blocks(job, source, index, all);
+                solve_by_blocks(job, source, index, spare);
             }
             else if (job.info != nullptr) {
                 job.info[job.is_swapped ? source.k * job.outer + source.j : index] = 0;
@@ -375,7 +412,7 @@ __launch_bounds__(five_threads)
      * loaded to the L2 cache */
     constexpr int slots = IS_NEAR && sizeof(Real) == 8 ? 3 : 2, ahead = 2;
     extern __shared__ int4 shared[];
-    const FivePair<Real> pair(job);
+    const FivePair<Real> pair(job, blockIdx.x);
     const BlockSource<Real, 2, true> source(job, pair.index);
     Rows rows(job, source, pair.is_last, five_half(job.rows, pair.is_last));
     const int32_t count = rows.half.groups, first = rows.half.first;
@@ -417,10 +454,107 @@ __launch_bounds__(five_threads)
     }
     Real x1, x2;
 
-    if (pair.meet(rows, source, all, x1, x2)) {
+    if (pair.meet(rows, source, all, 0, all, x1, x2)) {
         rows.substitute(kept, x1, x2, [&](int32_t g, const typename Rows::Numbers &x) {
             rows.store(first + g * group, x);
         });
+    }
+}
+
+/* Grid: any number of blocks of 64 threads, each with 32 systems after the other; the first job.far
+ * groups of eliminated rows of a half are in the L2 cache, the others in shared memory. */
+template <typename Real>
+__global__ void
+__launch_bounds__(five_threads)
+    five_mixed_kernel(const __grid_constant__ BlocksJob<Real> job)
+{
+    using Rows = FiveRows<Real>;
+    constexpr int group = Rows::group, words = Rows::words;
+    constexpr int pitch = group * words * kept_step;
+    constexpr int slots = sizeof(Real) == 8 ? 3 : 2, ahead = 2;
+    extern __shared__ int4 shared[];
+    const uint64_t keeps = evict_last_policy(), streams = evict_first_policy();
+    const int64_t systems = job.outer * job.inner;
+    const int32_t far = job.far;
+
+#pragma unroll 1
+    for (int64_t part = blockIdx.x; part * 32 < systems; part += gridDim.x) {
+        const FivePair<Real> pair(job, part);
+        const BlockSource<Real, 2, true> source(job, pair.index);
+        Rows rows(job, source, pair.is_last, five_half(job.rows, pair.is_last));
+        const int32_t count = rows.half.groups, first = rows.half.first;
+        Real *const all = reinterpret_cast<Real *>(shared) + pair.lane;
+        Real *const near =
+            all + (pair.is_last ? five_half(job.rows, false).groups - far : 0) * pitch;
+        Real *const region =
+            job.kept + blockIdx.x * (int64_t(five_kept_rows(job.rows)) * words * 32) +
+            pair.lane;
+        Real *const kept = region + rows.half.slot * words * kept_step;
+        typename Rows::Group groups[slots];
+
+#pragma unroll
+        for (int g = 0; g < slots; g++) {
+            if (g < count) {
+                rows.template load<true>(first + g * group, groups[g], streams);
+            }
+        }
+#pragma unroll 1
+        for (int32_t g = slots; g < min(count, slots + ahead); g++) {
+            rows.prefetch(first + g * group);
+        }
+#pragma unroll 1
+        for (int32_t base = 0; base < count; base += slots) {
+#pragma unroll
+            for (int k = 0; k < slots; k++) {
+                const int32_t g = base + k;
+
+                if (g >= count) {
+                    break;
+                }
+                if (g + slots + ahead < count) {
+                    rows.prefetch(first + (g + slots + ahead) * group);
+                }
+                typename Rows::Kept done;
+
+                rows.eliminate_to(
+                    groups[k], [&](int w, Real a) { done.at[w / words][w % words] = a; });
+                const auto keep = [&](const auto &put) {
+#pragma unroll
+                    for (int w = 0; w < group * words; w++) {
+                        put(w * kept_step, done.at[w / words][w % words]);
+                    }
+                };
+
+                if (g < far) {
+                    Real *const to = kept + g * pitch;
+
+                    keep([&](int w, Real a) { store_with(to + w, a, keeps); });
+                }
+                else {
+                    Real *const to = near + (g - far) * pitch;
+
+                    keep([&](int w, Real a) { to[w] = a; });
+                }
+                if (g + slots < count) {
+                    rows.template load<true>(first + (g + slots) * group, groups[k],
+                                             streams);
+                }
+            }
+        }
+        Real x1, x2;
+
+        if (pair.meet(rows, source, all, far, region, x1, x2)) {
+            rows.substitute_from(
+                [&](int32_t g) {
+                    return g < far ? Rows::kept_at(kept + g * pitch, keeps)
+                                   : Rows::kept_at(near + (g - far) * pitch);
+                },
+                x1, x2,
+                [&](int32_t g, const typename Rows::Numbers &x) {
+                    rows.store(first + g * group, x);
+                });
+        }
+        __syncthreads(); /* the memory is free */
     }
 }
 

@@ -74,6 +74,20 @@ def test_systems_with_more_rows_than_shared_memory_has(
     near(library.get(x), solve_block_tridiagonal(*operands, axis=axis, pivot=False))
 
 
+@pytest.mark.parametrize("pivot", [None, False])
+@pytest.mark.parametrize("rows", [150, 201, 230])
+def test_neighbouring_systems_whose_first_rows_are_in_the_l2_cache(
+    device_library, rng, rows, pivot
+):
+    """More systems than two blocks of each multiprocessor have, of which some need blocks."""
+    library = device_library
+    operands = [rng.uniform(-0.1, 0.1, (rows, 8461)) for _ in range(6)]
+    operands[2] += 1
+    operands[1][rows // 2, ::97] = 9.0
+    x = solve_pentadiagonal(*(library.array(a) for a in operands), axis=0, pivot=pivot)
+    near(library.get(x), solve_pentadiagonal(*operands, axis=0, pivot=pivot))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("pivot", [None, False])
 @pytest.mark.parametrize("rows", [100, 257, 300, 601, 1000, 1024, 2052, 4096])
