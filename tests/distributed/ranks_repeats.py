@@ -5,17 +5,15 @@ import time
 import weakref
 from contextlib import contextmanager
 from dataclasses import fields
-from unittest.mock import patch
 
 import numpy as np
 import oracle
 import pytest
 import shared_parts
-from rank_hooks import agreements
+from rank_hooks import agreements, devices_named
 from slabs import anew
 
 from pysolvers import DistributedError, SingularSystemError, solve_tridiagonal
-from pysolvers._runtime import mailboxes
 from pysolvers.distributed import Slab
 
 FAST = {"pivot": False, "on_singular": "ignore"}
@@ -142,8 +140,7 @@ def check_ranks_that_share_a_device(group, rng):
     if group.size == 1:
         return
     for name in (b"", b"of all", bytes([group.rank > 0])):
-        with devices(group) as (again, device, _), patch.object(mailboxes, "device_id") as of:
-            of.return_value = name
+        with devices(group) as (again, device, _), devices_named(name):
             operands = Operands(again, device, oracle.dominant(rng, (3, 40), "float64"))
             for _ in range(2):
                 operands.solve(again)

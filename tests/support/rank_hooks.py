@@ -121,6 +121,11 @@ def with_nccl(communicator):
     return patch.object(_devices, "nccl_of", return_value=communicator)
 
 
+def devices_named(name):
+    """Return a context in which the driver says that this is the name of the device of a rank."""
+    return patch.object(mailboxes, "device_id", return_value=name)
+
+
 def clock_at(address):
     """Return the clock of a device at an address, as an array of one record."""
     octets = (ctypes.c_char * mailboxes.CLOCK_BYTES).from_address(address)
