@@ -10,8 +10,8 @@
 
 #include "device/operand.cuh"
 #include "lines/columns/column.cuh"
+#include "lines/columns/shaped_kernels.h"
 #include "lines/join/step_terms.cuh"
-#include "lines/shaped_kernels.h"
 #include "runtime/engine.h"
 
 namespace pysolvers::columns {

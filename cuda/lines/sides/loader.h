@@ -9,7 +9,7 @@
 
 #include "device/operand.cuh"
 #include "device/work_queue.cuh"
-#include "lines/shaped_kernels.h"
+#include "lines/columns/shaped_kernels.h"
 #include "runtime/engine.h"
 #include "runtime/math.cuh"
 

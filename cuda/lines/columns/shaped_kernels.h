@@ -1,6 +1,6 @@
 /* shaped_kernels.h - kernels of the partition method whose shape is chosen by the batch. */
-#ifndef PS_CUDA_LINES_SHAPED_KERNELS_H
-#define PS_CUDA_LINES_SHAPED_KERNELS_H
+#ifndef PS_CUDA_LINES_COLUMNS_SHAPED_KERNELS_H
+#define PS_CUDA_LINES_COLUMNS_SHAPED_KERNELS_H
 
 #include "runtime/engine.h"
 
