@@ -112,6 +112,19 @@ def test_long_systems(cupy, dtype, rows):
             np.testing.assert_array_equal(in_place, x)
 
 
+@pytest.mark.parametrize("rows", [701, 1999, 2112, 2113, 3000])
+@pytest.mark.parametrize("dtype", DTYPES[:2])
+@pytest.mark.parametrize("pivot", [True, None])
+def test_wide_tiles_of_systems_side_by_side(cupy, dtype, rows, pivot):
+    """Clusters and passes with tiles of several sectors, the last of which is not full."""
+    for family in ("uniform constant", "scaled", "changed row"):
+        system = growth_families.draw(family, dtype, rows, 70, [SEED, 4])
+        x, _ = solve(cupy, system, 0, pivot=pivot)
+        check(system, x, text=family)
+        in_place, _ = solve(cupy, system, 0, pivot=pivot, out="rhs")
+        np.testing.assert_array_equal(in_place, x)
+
+
 @pytest.mark.parametrize("rows", [5, 33, 64, 500, 1000, 3000])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("pivot", [True, None])
