@@ -310,9 +310,9 @@ def library(tmp_path_factory):
     (folder / "device/number.cuh").write_text(NUMBER)
     (folder / "program.cpp").write_text(PROGRAM)
     include = f"-I{ROOT / 'csrc/include'}"
-    check = ROOT / "csrc/core/transform_check.c"
+    core = sorted((ROOT / "csrc/core").glob("*.c"))
     run = {"check": True, "cwd": folder, "timeout": 120}
-    subprocess.run([c_compiler, "-std=c11", "-fPIC", include, "-c", check, "-o", "c.o"], **run)
+    subprocess.run([c_compiler, "-std=c11", "-fPIC", include, "-c", *core], **run)
     command = [compiler, "-std=c++17", "-Wall", "-Wno-unknown-pragmas", "-Werror", "-fPIC"]
     command += [
         "-shared",
@@ -320,7 +320,7 @@ def library(tmp_path_factory):
         include,
         f"-I{ROOT / 'cuda'}",
         "program.cpp",
-        "c.o",
+        *(f"{source.stem}.o" for source in core),
         "-o",
         "elements.so",
     ]
