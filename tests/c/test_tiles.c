@@ -70,6 +70,23 @@ check_streams(ps_dtype dtype, int64_t row, int64_t offset)
           (int)offset, lanes);
 }
 
+/* A solution that is not large is stored past the caches if each system has a matrix of its
+ * own, and through the caches if all have one. */
+static void
+check_own_streams(ps_dtype dtype)
+{
+    const int lanes = ps_isa_get()->type[dtype]->lanes;
+    ps_tridiag t = adjacent(
+        dtype, PS_STREAM_OWN_BYTES / 256 / (int64_t)element_size(dtype) + 1, 256, 256, 0);
+
+    CHECK(ps_is_streamed(&t, lanes, 0, 0), "%d lanes", lanes);
+    t.diag.stride = (ps_stride){1, 0, 0};
+    CHECK(!ps_is_streamed(&t, lanes, 0, 0), "%d lanes", lanes);
+    t.diag.stride = t.x.stride;
+    t.rows--;
+    CHECK(!ps_is_streamed(&t, lanes, 0, 0), "%d lanes", lanes);
+}
+
 static int
 is_narrow(const ps_isa *isa)
 {
@@ -125,6 +142,7 @@ main(void)
     for (int dtype = 0; dtype < PS_DTYPE_COUNT; dtype++) {
         const int lanes = ps_isa_get()->type[dtype]->lanes;
 
+        check_own_streams((ps_dtype)dtype);
         for (int64_t offset = 0; offset < lanes; offset++) {
             for (int64_t more = 0; more <= lanes; more++) {
                 check_tiles((ps_dtype)dtype, 1 + more, offset);

@@ -5,7 +5,7 @@
 #include "pysolvers.h"
 
 /* Whether x of a batch is stored with non-temporal stores: it has more than PS_STREAM_BYTES
- * bytes and, where systems are adjacent in memory, the rows of every tile are aligned
+ * bytes, or PS_STREAM_OWN_BYTES if each of several systems has a matrix of its own, and, where systems are adjacent in memory, the rows of every tile are aligned
  * vectors. `shift`: lanes that the first tile of each run lacks; `joined`: systems of
  * several outer indices form one run. A cache line that two groups store in parts, past
  * the caches, takes several accesses to memory: rows of x at other addresses than

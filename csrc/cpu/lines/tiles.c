@@ -76,11 +76,21 @@ shift_of(const ps_job *job, int lanes, size_t element)
     return (int64_t)((uintptr_t)job->t.x.data / element) % lanes;
 }
 
+/* Whether each of several systems has a matrix of its own. */
 static int
-is_large(const ps_tridiag *t)
+has_own_matrices(const ps_tridiag *t)
+{
+    const ps_stride s = t->diag.stride;
+
+    return t->diag.data != NULL && t->outer * t->inner > 1 &&
+           (t->outer == 1 || s.outer != 0) && (t->inner == 1 || s.inner != 0);
+}
+
+static int
+is_large(const ps_tridiag *t, int own)
 {
     return t->rows * t->outer * t->inner * (int64_t)ps_dtype_size(t->dtype) >
-           PS_STREAM_BYTES;
+           (own ? PS_STREAM_OWN_BYTES : PS_STREAM_BYTES);
 }
 
 /* Whether the rows of x are adjacent systems. */
@@ -91,8 +101,9 @@ has_adjacent_rows(const ps_tridiag *t)
            t->x.stride.row != 1;
 }
 
-int
-ps_is_streamed(const ps_tridiag *t, int lanes, int64_t shift, int joined)
+/* Whether no line of a cache is stored in parts by two tiles. */
+static int
+can_stream(const ps_tridiag *t, int lanes, int64_t shift, int joined)
 {
     const ps_stride s = t->x.stride;
     const int64_t first =
@@ -101,14 +112,21 @@ ps_is_streamed(const ps_tridiag *t, int lanes, int64_t shift, int joined)
         first % lanes == 0 && s.row % lanes == 0 &&
         (t->outer == 1 || (s.outer % lanes == 0 && (!joined || t->inner % lanes == 0)));
 
-    return is_large(t) && (aligned || !has_adjacent_rows(t));
+    return aligned || !has_adjacent_rows(t);
+}
+
+int
+ps_is_streamed(const ps_tridiag *t, int lanes, int64_t shift, int joined)
+{
+    return is_large(t, has_own_matrices(t)) && can_stream(t, lanes, shift, joined);
 }
 
 /* The same for a job. */
 static int
-is_streamed(const ps_job *job, int lanes)
+is_streamed(const ps_job *job, int lanes, int own)
 {
-    return ps_is_streamed(&job->t, lanes, job->shift, job->runs < job->t.outer);
+    return is_large(&job->t, own) &&
+           can_stream(&job->t, lanes, job->shift, job->runs < job->t.outer);
 }
 
 void
@@ -138,7 +156,7 @@ ps_job_init(ps_job *job, const ps_tridiag *t, int lanes)
     }
     job->tiles = job->runs * ((job->run + job->shift + lanes - 1) / lanes);
     job->strided = has_adjacent_rows(&job->t);
-    job->stream = is_streamed(job, lanes);
+    job->stream = is_streamed(job, lanes, has_own_matrices(&job->t));
 }
 
 int64_t
@@ -207,13 +225,13 @@ ps_job_band(ps_job *job, const ps_type_kernels *kernels, int shared, int threads
     if (job->t.x.stride.row == job->run && job->run % lanes == 0 &&
         job->run / lanes <= most && job->runs >= 4 * threads) {
         job->shift = 0;
-        job->stream = is_large(&job->t);
+        job->stream = is_large(&job->t, !shared);
     }
     else {
         if (shared && job->run == job->t.inner && job->run >= PS_RUN_TILES * lanes) {
             job->shift = shift_of(job, lanes, kernels->element);
         }
-        job->stream = is_streamed(job, lanes);
+        job->stream = is_streamed(job, lanes, !shared);
     }
     const int64_t a_run = (job->run + job->shift + lanes - 1) / lanes;
     int64_t bands = (a_run + most - 1) / most;
