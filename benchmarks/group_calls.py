@@ -56,7 +56,7 @@ def measure() -> list[Record]:
     from torch import cuda
 
     group, split = Group(), Slab(-1)
-    in_graphs = Group()  # its calls count those of graphs, which a call that waits cannot tell
+    in_graphs = Group()  # of its own: the host does not know how many calls a graph has made
     cuda.set_device(group.rank % cuda.device_count())
 
     def sample(call: Call, count: int) -> list[float]:

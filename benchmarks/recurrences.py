@@ -545,9 +545,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _keep_memory() -> bool:
     """Let the process keep the memory that it frees; return whether it does (glibc).
 
-    Otherwise glibc returns the memory of large results to the system after a call, or not, as the
-    sizes that were freed before have it, and the next call pays for its pages: 6 to 12 of the 9 to
-    16 ms that the processors spend on a gradient of a recurrence with JAX.
+    Otherwise glibc returns the memory of large results to the system after a call or not, which
+    depends on the sizes that were freed before, and the next call pays for new pages: 6 to 12 of
+    the 9 to 16 ms that the processors spend on a gradient of a recurrence with JAX.
     """
     trim, threshold = -1, -3  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
     try:

@@ -271,7 +271,7 @@ __launch_bounds__(Side::threads, 1)
     }
 }
 
-/* Pairs of rows of w in shared memory, the next ones included: as many as it holds. */
+/* Pairs of rows of w in shared memory, the pair that is eliminated and, if it fits, the next one. */
 template <typename Real, typename Side>
 constexpr int heat_pairs_of_w =
     6 * sizeof(Real) * Side::rows * Side::threads <= 200000 ? 2 : 1;

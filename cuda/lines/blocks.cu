@@ -230,8 +230,8 @@ are_whole(const BlocksJob<Real> &job)
     return is;
 }
 
-/* Rows of neighbouring systems of five diagonals in float32 that take less time by chunks of columns
- * than by scalar rows, if so few for each multiprocessor. */
+/* Neighbouring systems of five diagonals in float32 take less time by chunks of columns than by scalar
+ * rows if they have at least so many rows, and each multiprocessor at most so many systems. */
 static constexpr int64_t least_long_rows = 291, long_columns = 128;
 
 /* Whether five diagonals are divided into chunks of columns: neighbouring systems whose

@@ -147,9 +147,9 @@ template <typename Real> struct BlocksJob {
     int64_t slots;            /* a multiple of blocks_threads */
     bool has_rows, has_tiles; /* five_rows.cuh; contiguous rows in tiles */
     bool is_tiled;            /* blocks_tiles.cuh */
-    int32_t
-        far; /* then the first eliminated rows, or groups of them in five_rows.cuh, which
-                  * are in `kept` */
+    /* the first eliminated rows (blocks_tiles.cuh), or groups of rows of each half
+     * (five_rows.cuh), that are in `kept` */
+    int32_t far;
     uint32_t shared_bytes;
     BlocksLines lines;
     int32_t chunk;                /* rows of a chunk of five_lines.cuh, or 0 */

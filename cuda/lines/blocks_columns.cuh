@@ -6,9 +6,9 @@
  * chunk of a thread keeps 8 block rows. 7 words for a scalar row. About 100 operations for a block
  * row, a quarter of what an H200 computes while its memory moves the words of that row.
  *
- * In float32 only: on an H200, in float64, 160 to 256 rows take 1.02 to 1.6 of the time of five_rows.cuh, 1000 rows
- * 1.1; in float32 200 and 256 rows 1.1, 12800 systems of 1000 rows 0.95, 8192 of 4096 rows 0.77, 50000
- * of 1000 rows 1.07.
+ * Used in float32 only. On an H200, of the time of five_rows.cuh: in float64 160 to 256 rows take 1.02
+ * to 1.6, 1000 rows 1.1; in float32 200 and 256 rows 1.1, 12800 systems of 1000 rows 0.95, 8192 of 4096
+ * rows 0.77, 50000 of 1000 rows 1.07.
  *
  * Stable for block diagonally dominant matrices, as blocks_lines.cuh.
  */

@@ -364,8 +364,8 @@ template <typename Real> struct FivePair {
     {
     }
 
-    /* Find x1 and x2 of both halves, of which all but `far` groups of eliminated rows are at `all`.
-     * Systems that need blocks are solved by them, in `spare`, and those are not returned as true. */
+    /* Find x1 and x2; at `all` are the eliminated rows of both halves without the first `far` groups
+     * of each. Returns false for a system that needs blocks, which is solved by them in `spare`. */
     __device__ __forceinline__ bool meet(const FiveRows<Real> &rows,
                                          const BlockSource<Real, 2, true> &source,
                                          Real *all, int32_t far, Real *spare, Real &x1,

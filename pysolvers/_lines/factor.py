@@ -229,7 +229,7 @@ class TridiagonalFactor:
     Attributes
     ----------
     shape : tuple of int
-        Broadcast shape of the diagonals, n entries along `axis`.
+        Broadcast shape of the diagonals: (n,), or n entries along `axis`.
     axis : int
         Axis of the systems in right-hand sides: as it was given if `shape` is (n,), otherwise
         that of the matrices, counted from the end.

@@ -5,7 +5,7 @@ are systems of their own, and what an operand has outside enters nothing, also i
 the first and the last row are coupled depends on the mask of the rows beyond them: the last and the
 first row of a periodic system, or rows of another part of a system that is cut.
 
-Masks have the rows last. They are on the host, but for `masked_where_they_are`.
+Masks have the rows last. They are on the host, except in `masked_where_they_are`.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ def masked_where_they_are(
 ) -> tuple[Array, list[Array]]:
     """Return the mask and new diagonals of complete systems on a device, the rows last.
 
-    `arrays` are lower, diag, upper and the mask, ``"where"``, in this order; the others as of
-    `masked_matrices`. The diagonals have all rows; nothing waits for them.
+    `arrays` are lower, diag, upper and the mask, ``"where"``, in this order; the other parameters
+    are those of `masked_matrices`. The diagonals have all rows; nothing waits for the device.
     """
     below, middle, above = target.empty((3, *shape.full), arrays["diag"].dtype)
     made = {"below": below, "above": above}

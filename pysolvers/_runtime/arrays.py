@@ -252,7 +252,7 @@ def axis_of_solutions(
     tail : int, default: 0
         Number of axes that follow those counted here.
     """
-    if sides < 1:  # the shape is wrong
+    if sides < 1:  # the caller, who checks the shape, refuses it
         return -1
     whole = max(sides, ndim) if sides == 1 else sides
     what = f"{name} of {whole + tail} axes"

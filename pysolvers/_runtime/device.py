@@ -311,9 +311,10 @@ class Device:
         """Take note of the end of a part of a call, ``"copy"`` or ``"solve"``, where measured."""
 
     def hold(self, array: Array) -> Array:
-        """Return a copy of an array that any stream can use: of the host in C order.
+        """Return a copy of an array of the host or of the device, which any stream can use.
 
-        Of an array on the device axes that repeat elements repeat them in the copy, too.
+        The copy of an array of the host is in C order. Axes of an array of the device that repeat
+        elements repeat them in the copy as well.
         """
         if is_device_array(array):
             own = without_repeats(array)

@@ -236,7 +236,7 @@ class _Torch(_Reducing):
             """Return the address of the current stream of a device."""
             return int(torch.cuda.current_stream(ordinal).cuda_stream)
 
-        # Without an object of Python for the stream; not in all builds of PyTorch.
+        # This function makes no Python object for the stream. Some builds of PyTorch lack it.
         current = getattr(torch._C, "_cuda_getCurrentRawStream", current)
         return _is_plain_tensor, None, current, lambda like, ordinal: empty_like(like)
 

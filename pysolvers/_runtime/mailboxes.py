@@ -247,8 +247,9 @@ class Mailboxes(SharedMemory):
         self.arguments: tuple[tuple[int, ...], int] = (), self.address
         #: Number of parts that have the device of this part, if that is known.
         self.sharing = 1
-        # Calls of the answer before the next solve, if all before it are complete; and when the
-        # last one is complete, if it began so.
+        # The number of calls that the answer has: before the next solve, if all solves before it
+        # are complete; and the octets of the number that it has when the last solve is complete,
+        # if the number before that solve was known. Otherwise None.
         self._calls: int | None = 0
         self._wanted: bytes | None = None
         octets = np.zeros(CLOCK_BYTES + size, np.uint8)
@@ -290,18 +291,18 @@ class Mailboxes(SharedMemory):
     def used(self, stream: int, *, is_counted: bool) -> None:
         """Take note that all solves so far have been enqueued on a stream.
 
-        `is_counted`: whether no others, those of graphs, count in the clock.
+        `is_counted`: whether the clock counts no other solves, as those of graphs.
         """
-        is_known = is_counted and self._calls is not None
-        self._wanted = (self._calls + 1).to_bytes(_CALLS_BYTES, byteorder) if is_known else None
+        calls = self._calls if is_counted else None
+        self._wanted = None if calls is None else (calls + 1).to_bytes(_CALLS_BYTES, byteorder)
         self._calls = None
         self._marks[stream] = self._device.backend.Mark(self._device.ordinal, stream)
 
     def poll(self) -> bool:
-        """Look some times whether the last solve is complete; return whether it is.
+        """Read the answer up to `_POLLS` times; return whether the last solve is complete.
 
-        Its kernel writes the answer some us before the stream passes the mark, and also when it
-        gives up. It writes none if the device fails.
+        The kernel of a solve writes the answer some us before the stream passes the mark, and also
+        when the kernel gives up. If the device fails there is no answer, but the mark has passed.
         """
         answer, wanted = self.answer, self._wanted
         if answer is not None and wanted is not None:

@@ -104,7 +104,7 @@ def _new_stream(ordinal: int) -> Stream:
 
 @cache
 def device_id(ordinal: int) -> bytes:
-    """Return what names a device in all processes of its host; empty if the driver is missing."""
+    """Return the UUID of a device, the same in all processes; empty if there is no driver."""
     device, name = ctypes.c_int(), ctypes.create_string_buffer(16)
     try:
         _call("cuInit", ctypes.c_uint(0))
@@ -128,7 +128,7 @@ def _driver() -> Any:
     try:
         return ctypes.CDLL("libcuda.so.1")
     except OSError as error:
-        raise BackendError(f"graphs need the CUDA driver: {error}") from error
+        raise BackendError(f"the library of the CUDA driver is missing: {error}") from error
 
 
 def as_stream(stream: object) -> Stream:

@@ -542,7 +542,7 @@ class ThetaFactor:
     Attributes
     ----------
     shape : tuple of int
-        Broadcast shape of the diagonals, n entries along `axis`.
+        Broadcast shape of the diagonals: (n,), or n entries along `axis`.
     axis : int
         Axis of the systems in u, as in `TridiagonalFactor`.
     dtype : dtype

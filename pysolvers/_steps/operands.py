@@ -18,9 +18,10 @@ def numbers_of(value: Any) -> Any:
 def in_one_precision(
     named: Mapping[str, Any], least: np.dtype[Any] | None = None
 ) -> dict[str, Any]:
-    """Return `numbers_of` operands, those of float32 converted if another one, or `least`, is not.
+    """Return `numbers_of` operands, those of single precision in double precision if mixed.
 
-    A product of an array of float32 and a number of Python would be rounded to float32.
+    Arrays of float32 and complex64 are converted if another array, or `least`, has another
+    precision: a product of an array of float32 and a number of Python would be rounded to float32.
     """
     values = {name: numbers_of(value) for name, value in named.items()}
     numbers = (bool, int, float, complex)

@@ -192,7 +192,8 @@ class HeatState:
                 self._kept = backend.heat_keep()
         arguments = self._arguments(backend.HEAT_SIDES, first, lost, measures=measures)
         kept_for = self._ratio, lost, [side[:2] for side in arguments[1]]
-        is_changed, self._kept_for = kept_for != self._kept_for, ()  # if the call raises
+        is_changed = kept_for != self._kept_for
+        self._kept_for = ()  # what a call keeps that raises is not used
         status, report = backend.heat_step(
             self._codes,
             (int(is_fresh), int(s.timed), int(goes_on), int(is_changed)),

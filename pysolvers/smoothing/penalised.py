@@ -352,5 +352,5 @@ def _smooth_own(y: Array, lam: Any, weights: Array | None, options: dict[str, An
         for start in range(0, count, together):
             solve(slice(start, start + together))
     except SingularSystemError:
-        solve(...)  # all series that are singular are named
+        solve(...)  # the error of this call names all series that are singular
     return z

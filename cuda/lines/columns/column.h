@@ -179,7 +179,7 @@ template <typename Real, FluxKind KIND> struct FluxColumnJob : ColumnJob<BySums<
 bool ps_cuda_column_shape(ps_dtype dtype, int64_t rows, int32_t widest,
                           const ps_cuda_device *device, ColumnShape *shape);
 
-/* For systems along a strided axis of which a block or a cluster of the device can hold one;
+/* For systems along a strided axis, one of which fits into a block or a cluster of the device;
  * the shape depends on the number of rows and the dtype only. */
 extern const lines::ShapedKernels<ColumnShape> ps_cuda_columns;
 

@@ -37,9 +37,9 @@ exchange_of(const ps_part &p)
     return e;
 }
 
-/* The blocks of a part, if other parts have the same device; otherwise 0. All blocks of all parts
- * must be resident, because they wait for each other: then each can have a multiprocessor of its
- * own, whatever the plans of the parts are. */
+/* The most blocks of a part if other parts have the same device; otherwise 0. All blocks of all parts
+ * must be resident, because they wait for each other. With an equal share of the multiprocessors for
+ * each part every block can have one of its own, whatever the plans of the parts are. */
 static int32_t
 most_blocks_of(const ps_part &p, const ps_cuda_device *device)
 {

@@ -76,7 +76,7 @@ struct Planned : Shapes {
 
 } // namespace
 
-/* visit(kernels, shape) of those that have a shape. */
+/* visit(kernels, shape) for `Kernels` up to side_columns, which have a shape. */
 template <typename Any, typename Visit>
 static auto
 with_shape(Any &s, const Visit &visit)

@@ -215,7 +215,7 @@ __launch_bounds__(SharedLimits<Number>::threads)
         exchange, level, factor);
     bulk_fence();
     clear_fronts(job, copier.tiles);
-    /* The matrix was in the last stage. */
+    /* The matrix was redistributed in the last stage, which is free now. */
     const bool fills_last = in_bulk && shape.stages > 1;
     if (fills_last || shape.stages == 1) {
         load_next(shape.stages - 1);

@@ -18,7 +18,7 @@ namespace pysolvers::shared {
 using namespace device;
 using namespace join;
 
-/* The most rows of a thread, and of one with short chunks, odd so that neighbours use different
+/* The most rows of a thread with usual and with short chunks, odd so that neighbours use different
  * banks; the largest number of threads of a block; a system has at most 2^steps + 1 warps. */
 template <typename Number> struct SharedLimits {
     static constexpr int rows = sizeof(Number) == 16 ? 9 : 17;
@@ -59,7 +59,7 @@ typedef struct {
     int64_t lines, lanes; /* lines of `lanes` systems */
     int64_t tiles;        /* per line */
     int32_t slots;        /* systems per tile */
-    int32_t takers;       /* of a block: itself, or its crews, that process tiles */
+    int32_t takers;       /* what processes a tile: 1 for the block, or its crews */
     bool skewed;     /* bulk copies of systems that begin anywhere between 16 bytes */
     bool work_queue; /* crews draw their tiles from a counter; otherwise equal shares */
     /* index of a system in info: steps along lines and lanes */
