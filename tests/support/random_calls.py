@@ -488,7 +488,7 @@ class FactorCase(Case):
         full = [np.broadcast_to(a, self.shape) for a in operands]
         self.pivot = self.choose((None, 0.6), (True, 0.2), (False, 0.2))
         self.options = {"pivot": self.pivot, "periodic": self.periodic}
-        axis = self.axis - (len(self.batch) + 1 if self.chance(0.5) else 0)
+        self.along = axis = self.axis - (len(self.batch) + 1 if self.chance(0.5) else 0)
         self.note(axis=axis, on_singular=self.policy, **self.options)
         arguments = self.lay(operands, self.shape, keeps="diag")
 
@@ -545,7 +545,9 @@ class FactorCase(Case):
         for trans in self.rng.choice(list("NNTH"), self.rng.integers(1, 3)).tolist():
             self.inputs.clear()
             shape = self._rhs_shape()
-            axis = len(shape) - len(self.shape) + self.axis
+            # That of one matrix counts in right-hand sides, that of a batch in the matrices.
+            is_one, ndim = len(self.shape) == 1, len(shape)
+            axis = self.along % ndim if is_one else ndim - len(self.shape) + self.axis
             rhs = oracle.uniform(self.rng, shape, self.dtype)
             out, in_place = self.place(rhs, axis)
             if not in_place:
