@@ -134,7 +134,7 @@ LINES_OF_BASELINE = re.compile(r"csrc/cpu/isa/(f32|f64|c64|c128)_baseline\.c")
 # Without it, the position of a kernel in the module, which depends on all files before it, changes
 # its speed by up to 14 % (HeatADI).
 ALIGN = "-falign-functions=64"
-# Nothing here unwinds the stack, whose tables would be 2 % of the module.
+# No C file unwinds the stack; the tables for that would be 2 % of the module.
 NO_TABLES = "-fno-asynchronous-unwind-tables"
 # Kernels get plain structs that the core has checked, and keep arrays of vectors on the stack. The
 # CFLAGS of Debian's Python, and GCC by itself on other systems, guard the stack of each function

@@ -93,7 +93,7 @@ struct ps_part {
      * unspecified in all systems. */
     ps_tridiag t;
     int32_t part, count; /* which one, and of how many */
-    int32_t sharing; /* parts that have the device of this part, with itself; 0 is 1 */
+    int32_t sharing; /* number of parts on the device of this part, also this one; or 0 */
     /* The number of the last row of each part, for info. Numbers may be left out after the
      * rows of a part, whose last row then has the number of the last one left out. */
     int32_t last_row[PS_MOST_PARTS];

@@ -190,7 +190,7 @@ struct ps_type_kernels {
 /* The instruction set for some systems whose lines are eliminated one per lane. Where two
  * words of a row of full vectors do not fit in a second-level cache, it has the shortest
  * vectors with a lane for each system, otherwise the longest ones; but AVX2 for systems
- * that its lanes hold, and for systems in memory of more than `most` rows. */
+ * that its lanes hold, and for more than `most` rows of complex systems, and of real ones in memory. */
 const ps_isa *ps_isa_for(ps_dtype dtype, int64_t rows, int64_t systems, int64_t most);
 
 /* `most` of direct solves, all with row exchanges or none, and of steps. */

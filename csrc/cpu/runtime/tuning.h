@@ -151,11 +151,11 @@ enum {
 #define PS_TEAM_TILES (PS_VECTOR_BYTES == 64 ? 4 : 2)
 #endif
 
-/* The same for rows that are read by blocks. Two tiles instead of 4 remove 0.2 MB (AVX-512):
- * complex solves take 0.98 of the time in the mean, but open ones of complex128 without
- * tests of dominance would take 1.05 to 1.09 along axis 0, with row exchanges for all 1.03
- * to 1.05; real ones, which read rows in place there, 1.05 to 1.27. Complex substitutions overlap by themselves: teams of 2 take
- * up to 1.1 of the time along axis 0. */
+/* The same for rows that are read by blocks. Two tiles instead of 4 remove 0.2 MB (AVX-512): complex
+ * solves take 0.98 of the time in the mean, but open ones of complex128 without tests of dominance would
+ * take 1.05 to 1.09 along axis 0, with row exchanges for all 1.03 to 1.05; real ones, which read rows in
+ * place there, 1.05 to 1.27. Complex substitutions overlap by themselves: teams of 2 take up to 1.1 of
+ * the time along axis 0. */
 #define PS_BLOCK_TEAM_TILES (PS_TEAM_TILES < 2 ? PS_TEAM_TILES : 2)
 
 /* -- Prefetches (lines/prefetch.h, prefetch.inc) -- */
@@ -328,8 +328,8 @@ enum {
      * takes 0.7 of the time of AVX-512. */
     PS_BLOCKS_BYTES = 3 << 18,
 
-    /* Bytes of the unknowns of blocks of 2 from which on they are not used, either: 2 MB take
-     * 1.1 to 1.3 of the time of AVX2, 1 MB 0.8; blocks of 3 and 4 take 0.8 to 0.9. */
+    /* Solves with blocks of 2 and more bytes of unknowns do not use the widest vectors either: 2 MB
+     * take 1.1 to 1.3 of the time of AVX2, 1 MB 0.8; blocks of 3 and 4 take 0.8 to 0.9. */
     PS_PAIRS_BYTES = 3 << 19,
 
     /* Numbers of a part of a loop over products. 256 and 16384: 1.00, 1.01. */
