@@ -14,7 +14,6 @@ operands read once and its result written once.
 """
 
 import argparse
-import ctypes
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from importlib import import_module
@@ -36,7 +35,7 @@ from .gaussian_process import likelihood
 from .gpu_peers import SMALL_SOLVES, SOLVAX, block_seconds, block_thomas
 from .options import add_options
 from .record import Measurement, Record, finish, place
-from .timing import Copier, CopyClock, device, median_of, medians, require_cupy
+from .timing import Copier, CopyClock, device, keep_memory, median_of, medians, require_cupy
 
 CPU_PACKAGES = ("scipy", "numba", "jax", "pentapy", "pybaselines", "solvax")
 LOOPS = 40  # systems of a loop that is measured for some of them
@@ -542,21 +541,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _keep_memory() -> bool:
-    """Let the process keep the memory that it frees; return whether it does (glibc).
-
-    Otherwise glibc returns the memory of large results to the system after a call or not, which
-    depends on the sizes that were freed before, and the next call pays for new pages: 6 to 12 of
-    the 9 to 16 ms that the processors spend on a gradient of a recurrence with JAX.
-    """
-    trim, threshold = -1, -3  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError):
-        return False
-    return bool(mallopt(trim, 2**31 - 1)) and bool(mallopt(threshold, 2**25))
-
-
 def run(args: argparse.Namespace) -> int:
     """Measure, print the table and write the record."""
     settings: Record = {"quick": args.quick, "runs": args.runs}
@@ -568,7 +552,7 @@ def run(args: argparse.Namespace) -> int:
         measurement = Measurement("recurrences", CPU_PACKAGES)
         backend = backends.require("cpu")
         settings["threads"] = backend.default_threads()
-        settings["keeps memory"] = _keep_memory()
+        settings["keeps memory"] = keep_memory()
         source = np.ones(COPY_BYTES // 8)
         copier = Copier(backend, source, np.empty_like(source), settings["threads"])
         cases = []

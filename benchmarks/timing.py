@@ -9,6 +9,7 @@ reference of the benchmarks of `solve_tridiagonal`. `CopyClock` also replaces wh
 device contains, and therefore has a loop of its own.
 """
 
+import ctypes
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +33,22 @@ IN_GRAPH, REPLAYS = 20, 15
 # Bytes of the copy: many times the size of the cache, and so long that the host stays ahead of the
 # device.
 COPY_BYTES = 2**30
+
+
+def keep_memory() -> bool:
+    """Let the process keep the memory that it frees; return whether it does (glibc).
+
+    Otherwise glibc returns the memory of large results to the system after a call or not, which
+    depends on the sizes that were freed before, and the next call pays for new pages: 6 to 12 of
+    the 9 to 16 ms that the processors spend on a gradient of a recurrence with JAX. Arrays of more
+    than 32 MB are returned always.
+    """
+    trim, threshold = -1, -3  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):
+        return False
+    return bool(mallopt(trim, 2**31 - 1)) and bool(mallopt(threshold, 2**25))
 
 
 def host(call: Call, count: int) -> float:
