@@ -51,7 +51,8 @@ def exclusive(method: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(method)
     def guarded(*args: P.args, **options: P.kwargs) -> R:
-        facts, own = args[0].__dict__, _Entry(get_ident(), sys._getframe(), method.__name__)
+        facts = args[0].__dict__
+        own: Any = _Entry(get_ident(), sys._getframe(), method.__name__)
         try:
             while (other := facts.setdefault(_ENTRY, own)) is not own:
                 _remove_or_raise(args[0], facts, own, other)
@@ -65,6 +66,7 @@ def exclusive(method: Callable[P, R]) -> Callable[P, R]:
                     del facts[_ENTRY]
             except KeyError:
                 pass
+            own = other = None  # a frame that refers to itself keeps the object
 
     return guarded
 
@@ -78,7 +80,8 @@ def reading(method: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(method)
     def guarded(*args: P.args, **options: P.kwargs) -> R:
-        facts, own = args[0].__dict__, _Entry(get_ident(), sys._getframe(), method.__name__)
+        facts = args[0].__dict__
+        own: Any = _Entry(get_ident(), sys._getframe(), method.__name__)
         readers, key = facts.setdefault(_READERS, {}), id(own)
         try:
             readers[key] = own
@@ -88,6 +91,7 @@ def reading(method: Callable[P, R]) -> Callable[P, R]:
             return method(*args, **options)
         finally:
             readers.pop(key, None)
+            own = None  # a frame that refers to itself keeps the object
 
     return guarded
 

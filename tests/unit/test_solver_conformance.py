@@ -2,8 +2,10 @@
 
 import copy
 import dataclasses
+import gc
 import inspect
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -350,6 +352,22 @@ def test_arguments_of_papers_are_attributes(make):
     solver = make()
     for name, value in solver._experiment.items():
         assert getattr(solver, name) == value
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_a_solver_is_freed_when_the_last_name_of_it_is_gone(name):
+    """Without the collection of cycles, which can come late and holds all memory until then."""
+    gc.collect()
+    gc.disable()
+    try:
+        solver = STARTS[name]().step(2)
+        solver.result()
+        copy.deepcopy(solver)
+        is_there = weakref.ref(solver)
+        del solver
+        assert is_there() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("name", STARTS)
