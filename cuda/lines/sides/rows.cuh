@@ -5,7 +5,8 @@
  * whole warps. A thread has a chunk of rows, whose multipliers stay in registers together with
  * those that join the lanes (SharedFactor). A right-hand side is read from its slot (loader.cuh),
  * solved in registers, and written back: 7 operations per row. x may be rhs. No pivoting: stable for
- * diagonally dominant systems.
+ * diagonally dominant systems. A kernel of its own: three right-hand sides take 0.70 to 0.95, ten 0.53
+ * to 0.97 of the time of groups of them in the kernels of single ones (H200, 64 to 1000 rows).
  */
 #ifndef PS_CUDA_LINES_SIDES_ROWS_CUH
 #define PS_CUDA_LINES_SIDES_ROWS_CUH
