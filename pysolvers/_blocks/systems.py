@@ -520,20 +520,20 @@ def factor(target: Target, matrices: Matrices, pivot: int, threads: int) -> Fact
                 "sides, or pass arrays of NumPy"
             )
         store, info, report = _factor_once(target, matrices, matrix, pivot, threads)
-        if pivot != backend.PIVOTS["auto"]:
-            if not target.is_synchronous:
-                target.release_inputs()
-                target.has_read_kept(target.keeper)
-                unread = UnreadSingular(target, info, plan)
-                return Factors(matrices, pivot, store, unread, target.keeper)
-            break
+        is_decided = pivot != backend.PIVOTS["auto"]
+        if is_decided and not target.is_synchronous:
+            target.release_inputs()
+            target.has_read_kept(target.keeper)
+            unread = UnreadSingular(target, info, plan)
+            return Factors(matrices, pivot, store, unread, target.keeper)
         found = np.asarray(target.info_on_host(info)).ravel()
+        if is_decided:
+            break
         exchanges = report["pivoted"] > 0 or (report["pivoted"] < 0 and bool((found < 0).any()))
         pivot = backend.PIVOTS["always" if exchanges else "never"]
         if not exchanges:
             break
         del store  # an exception keeps what this function has
-    found = np.asarray(target.info_on_host(info)).ravel()
     return Factors(matrices, pivot, store, find_singular(found, plan), target.keeper)
 
 

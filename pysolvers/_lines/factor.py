@@ -357,10 +357,14 @@ class TridiagonalFactor:
         place, own = factor_axis(axis, max(1, *(array.ndim for array in arrays.values())))
         shape = resolve_shape(arrays, place, leader="diag", periodic=periodic, rows=rows)
         form = {"periodic": periodic, "has_sums": has_sums, "check_signs": check_signs}
-        if not isinstance(target, DeviceTarget):
+        operation = "factor_tridiagonal"
+        if isinstance(target, DeviceTarget):
+            view, masked = masked_where_they_are(operation, target, arrays, shape, **form)
+            inside = np.broadcast_to(view, (*view.shape[:-1], shape.rows))
+        else:
             inside = np.broadcast_to(inside_of(target, mask, shape), (*shape.batch, shape.rows))
             masked, _ = masked_matrices(
-                "factor_tridiagonal",
+                operation,
                 target,
                 shape.operands(operands),
                 shape,
@@ -368,10 +372,6 @@ class TridiagonalFactor:
                 beyond_ends(inside, periodic=periodic),
                 **form,
             )
-        else:
-            operation = "factor_tridiagonal"
-            view, masked = masked_where_they_are(operation, target, arrays, shape, **form)
-            inside = np.broadcast_to(view, (*view.shape[:-1], shape.rows))
         self._hold_mask(target, inside)
         moved = (np.moveaxis(array, -1, shape.axis) for array in masked)
         return dict(zip(_NAMES, moved, strict=True)), own, shape.rows

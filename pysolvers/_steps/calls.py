@@ -983,12 +983,12 @@ def implicit_diffusion(
         return _step_arrays(named, axis, step, out=out)
     from .split import diffuse_split
 
-    ndim = _axes_of(named)
+    ndim = axes_of(named)
     return diffuse_split(
         group,
         split,
         named,
-        _along(axis, ndim),
+        axis_of_columns(axis, ndim),
         ndim,
         partial(partial(step, out=out), named, axis),
         dt=dt,
@@ -1013,19 +1013,19 @@ def _step_arrays(
     if not any_lazy(named):
         return step(named, axis, out=out)
     require(out is None, "implicit_diffusion: out must be None with arrays of dask", out)
-    ndim = _axes_of(named)
+    ndim = axes_of(named)
     columns = tuple(n for n in named if n.startswith("value_") and named[n] is not None)
-    along = _along(axis, ndim) - ndim
+    along = axis_of_columns(axis, ndim) - ndim
     faces_of(named["K"], named["T"], along, ndim, columns)
     return by_blocks(step, named, along, ndim, dims)
 
 
-def _along(axis: int, ndim: int) -> int:
+def axis_of_columns(axis: int, ndim: int) -> int:
     """Return the axis of the columns, counted from the first one of the result."""
     return axis_number(axis, ndim, f"T of {ndim} axes")
 
 
-def _axes_of(named: dict[str, Any]) -> int:
+def axes_of(named: dict[str, Any]) -> int:
     """Return the number of axes of the result of a diffusion."""
     return max(1, *[len(shape_of(value)) for name, value in named.items() if name not in _ENDS])
 
@@ -1045,10 +1045,10 @@ def _diffuse(
     """Make the step of `implicit_diffusion` for arrays."""
     given = {name: value for name, value in named.items() if not _has_no_effect(name, value)}
     columns = tuple([name for name in given if name in _ENDS])
-    ndim = _axes_of(given)
+    ndim = axes_of(given)
     where = given.pop("where", None)
     T, K = (numbers_of(given.pop(name)) for name in ("T", "K"))
-    lower, upper = faces_of(K, T, _along(axis, ndim) - ndim, ndim, columns)
+    lower, upper = faces_of(K, T, axis_of_columns(axis, ndim) - ndim, ndim, columns)
     dz = numbers_of(given.pop("dz"))
     operands = (lower, dz, upper, T)
     if stream is None and are_checked(check_finite, (*operands, *given.values())):
@@ -1123,7 +1123,7 @@ def _with_labels(named: dict[str, Any], axis: int | str, step: Callable[..., Any
     """Make the step for a DataArray: dimensions of the same name belong together."""
     T = named["T"]
     dims = tuple(T.dims)
-    along = dims[_along(axis, len(dims))] if isinstance(axis, int) else axis
+    along = dims[axis_of_columns(axis, len(dims))] if isinstance(axis, int) else axis
     if along not in dims:
         raise ValueError(
             f"implicit_diffusion: axis must be a dimension of T, one of {dims}, got {along!r}"

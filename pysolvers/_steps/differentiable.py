@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .._checks import axis_number, require, require_number
+from .._checks import require, require_number
 from .._row_sums import RowSums, form_of
 from .._runtime.arrays import factor_axis, resolve_shape
-from .._runtime.interop import shape_of
 from .._runtime.lines import Shape
 from .._xp import ArrayLibrary
-from .calls import faces_of
+from .calls import axes_of, axis_of_columns, faces_of
 from .flux_rows import End, conductance, sums_and_sides
 
 Array = Any
@@ -488,8 +487,8 @@ def diffusion(
         "value_last": value_last,
     }
     columns = {name: value for name, value in ends.items() if value is not None}
-    ndim = max(1, *(len(shape_of(a)) for a in (T, K, dz, source, where) if a is not None))
-    along = axis_number(axis, ndim, f"T of {ndim} axes") - ndim
+    ndim = axes_of({"T": T, "K": K, "dz": dz, "source": source, "where": where})
+    along = axis_of_columns(axis, ndim) - ndim
     lower, upper = faces_of(K, T, along, ndim, tuple(columns))
     named = {"lower": lower, "diag": dz, "upper": upper, "T": T}
     if source is not None:

@@ -210,11 +210,9 @@ def series_of(operation: str, y: Any, lam: Any, weights: Any, axis: int) -> Seri
             )
         if own.ndim != 1:
             own = np.moveaxis(np.broadcast_to(own, values.shape), place, -1)
-        good = (own >= 0) & np.isfinite(own)
-        if not good.all():
-            raise ValueError(
-                f"{operation}: weights must be finite and at least 0, got {own[~good][0]}"
-            )
+        if not _are_weights(own):
+            wrong = own[~((own >= 0) & np.isfinite(own))][0]
+            raise ValueError(f"{operation}: weights must be finite and at least 0, got {wrong}")
     strength = operands["lam"]
     if not ((strength >= 0) & np.isfinite(strength)).all():
         raise ValueError(f"{operation}: lam must be finite and at least 0, got {lam}")
