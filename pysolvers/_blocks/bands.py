@@ -323,10 +323,10 @@ class PentadiagonalFactor(rings.RingFactor):
     ) -> None:
         matrices, target = found.matrices, found.target
         self._results = None if target.name == "cpu" else systems.DeviceResults(target, like, 1)
-        self._target, self._threads = found.target, threads
+        self._target, self._threads = target.without_operands(), threads
         self._assume = assume
         self._made = pairs.factor(found.target, matrices, code, threads)
-        self._matrices = matrices
+        self._matrices = matrices.without_operands()
         self.batch, self.rows, self.axis = matrices.batch, found.rows, found.axis
         self.dtype, self.periodic = matrices.dtype, periodic
         self.pivoted = self._made.pivot == found.target.backend.PIVOTS["always"]

@@ -355,7 +355,7 @@ class BlockTridiagonalFactor(rings.RingFactor):
     ) -> None:
         matrices, target = found.matrices, found.target
         self._results = None if target.name == "cpu" else systems.DeviceResults(target, like, 3)
-        self._target, self._threads, self._assume = target, threads, assume
+        self._target, self._threads, self._assume = target.without_operands(), threads, assume
         self._made = systems.factor(target, matrices, code, threads)
         self.batch, self.rows = matrices.batch, found.rows
         self.side = matrices.side // 2 if found.is_complex else matrices.side

@@ -22,7 +22,7 @@ from .._errors import BackendError, raise_for_status
 from .._options import OnSingular, pivot_code
 from .._runtime.arrays import factor_axis
 from .._runtime.backends import require
-from .._runtime.device import address_of, device_array, is_device_array
+from .._runtime.device import address_of, aligned, device_array, is_device_array
 from .._runtime.direct import call_directly
 from .._runtime.interop import library_of, locate, view as device_view
 from .._runtime.lines import Plan, plan_lines
@@ -57,6 +57,10 @@ class Matrices(NamedTuple):
         """Number of the last axes of an operand that are not batch axes."""
         return 1 if self.side == 0 else 3
 
+    def without_operands(self) -> Matrices:
+        """Return what factors keep of the matrices."""
+        return self._replace(operands=(), periodic=())
+
 
 class UnreadSingular:
     """What a device finds of singular matrices, which is read when it is asked for.
@@ -66,13 +70,13 @@ class UnreadSingular:
     target : Target
         The device, and the stream on which the matrices are factored.
     info : array
-        The numbers of singular rows there.
+        The numbers of singular rows there, in memory that outlives the stream.
     plan : Plan
         The order of the matrices.
     """
 
     def __init__(self, target: Target, info: Array, plan: Plan) -> None:
-        self._target, self._info, self._plan = target, info, plan
+        self._target, self._info, self._plan = target.without_operands(), info, plan
         self._thread = get_ident()
 
     @cached_property
@@ -89,7 +93,7 @@ class UnreadSingular:
 
 
 class Factors(NamedTuple):
-    """Factors of a batch of matrices, numbered in C order."""
+    """Factors of a batch of matrices, numbered in C order; `matrices` has no operands."""
 
     matrices: Matrices
     pivot: int
@@ -511,6 +515,7 @@ def factor(target: Target, matrices: Matrices, pivot: int, threads: int) -> Fact
     )
     if matrices.side > backend.FAST_SIDE:
         pivot = backend.PIVOTS["always"]
+    kept = matrices.without_operands()
     while True:
         if target.name != "cpu" and pivot == backend.PIVOTS["always"]:
             raise ExchangesNeededError(
@@ -525,7 +530,7 @@ def factor(target: Target, matrices: Matrices, pivot: int, threads: int) -> Fact
             target.release_inputs()
             target.has_read_kept(target.keeper)
             unread = UnreadSingular(target, info, plan)
-            return Factors(matrices, pivot, store, unread, target.keeper)
+            return Factors(kept, pivot, store, unread, target.keeper)
         found = np.asarray(target.info_on_host(info)).ravel()
         if is_decided:
             break
@@ -534,7 +539,7 @@ def factor(target: Target, matrices: Matrices, pivot: int, threads: int) -> Fact
         if not exchanges:
             break
         del store  # an exception keeps what this function has
-    return Factors(matrices, pivot, store, find_singular(found, plan), target.keeper)
+    return Factors(kept, pivot, store, find_singular(found, plan), target.keeper)
 
 
 def _factor_once(
@@ -549,8 +554,10 @@ def _factor_once(
         start = -memory.ctypes.data % _ALIGNMENT
         store, info = memory[start : start + size], np.zeros((1, count), np.int32)
     else:
-        store = target.kept((size,), np.dtype(np.uint8), target.keeper)
-        info = target.info(count)
+        # Both last as long as the factors, perhaps longer than the stream of the call.
+        begin = aligned(size)
+        memory = target.kept((begin + 4 * count,), np.dtype(np.uint8), target.keeper)
+        store, info = memory[:size], memory[begin:].view(np.int32)
     report = _run(
         target,
         matrices,

@@ -76,6 +76,10 @@ class Target:
         self.arguments: tuple[int, ...] = (0, 0)
         self.seconds: dict[str, float] | None = None
 
+    def without_operands(self) -> "Target":
+        """Return a target for later calls, which keeps nothing of this one."""
+        return self
+
     @property
     def device_name(self) -> str:
         """As the argument `device` of a call: ``'cpu'`` or ``'cuda:N'``."""
@@ -307,6 +311,9 @@ class DeviceTarget(Device, Target):
         Target.__init__(self, backend, ordinal)
         Device.__init__(self, backend, ordinal, operation, stream)
         self._answer: Any = None  # memory of the host that has the flags
+
+    def without_operands(self) -> Target:
+        return DeviceTarget(self.backend, self.ordinal, self.stream, self.operation)
 
     @property
     def copier(self) -> Callable[[Array], Array] | None:

@@ -13,6 +13,7 @@ import itertools
 import math
 import mmap
 import types
+import weakref
 from unittest import mock
 
 import numpy as np
@@ -53,6 +54,7 @@ class Device:
         self._next = self._base
         self._depth = 0
         self.live = 0
+        self.buffers = weakref.WeakSet()
         self.calls = []
         self._protect(_CLOSED)
 
@@ -63,8 +65,9 @@ class Device:
                 self.address = device._allocate(nbytes)
                 self.nbytes = nbytes
                 self.device = ordinal
-                self.lasting = lasting
+                self.stream = None if lasting else stream
                 device.live += 1
+                device.buffers.add(self)
 
             def __del__(self):
                 device.live -= 1

@@ -3,6 +3,9 @@
 The device is made of protected host memory or, where there is one, a GPU.
 """
 
+import weakref
+
+import fake_device
 import numpy as np
 import pytest
 
@@ -441,3 +444,25 @@ def test_operands_of_periodic_systems_are_on_one_device(device_library, rng):
     for operands, where in ((there, {"stream": 1}), (bands, {"device": "cuda"})):
         with pytest.raises(BackendError, match=r"factors and stream=.* without device="):
             solve_pentadiagonal(*operands, periodic=True, **where)
+
+
+@pytest.mark.parametrize("on_singular", ["raise", "nan", "ignore"])
+@pytest.mark.parametrize("pivot", [None, False])
+def test_factors_outlive_the_stream_and_the_arrays_of_their_call(rng, pivot, on_singular):
+    """Memory is freed on its stream: what is kept must not be on a stream of the caller."""
+    *matrix, _ = blocks(rng, (3,), -1, 9, 2, 1, "float64")
+    bands = [rng.uniform(-0.1, 0.1, (3, 9)) for _ in range(5)]
+    bands[2] += 1
+    stream = 0x700000
+    for make, operands in ((factor_block_tridiagonal, matrix), (factor_pentadiagonal, bands)):
+        with fake_device.in_place_of_cuda() as device:
+            there = [fake_device.Array(device, a, stream=stream) for a in operands]
+
+            factor = make(*there, pivot=pivot, on_singular=on_singular)
+
+            assert device.buffers
+            assert stream not in {buffer.stream for buffer in device.buffers}
+            operand = weakref.ref(there.pop())
+            assert operand() is None
+            del factor
+            assert not device.buffers
