@@ -89,28 +89,33 @@ def multiply(
 def recur(call: Prepared, *, reverse: bool) -> Any:
     """Return x_t = a_t x_{t-1} + second_t x_{t-2} + b_t."""
     if call.result.size:
-        lines = _lines_of(call)
-        of, backend = lines.lines, call.target.backend
-        states = [of[name] for name in call.operation.columns]
-        initial = states[0] if len(states) == 1 else None
-        if len(states) > 1:
-            shape = (*np.broadcast_shapes(*(state.shape[:-1] for state in states)), len(states))
-            initial = call.target.empty(shape, states[0].dtype)
-            for row, state in enumerate(states):
-                call.target.write(initial[..., row : row + 1], state)
-        status = backend.recurrence(
-            backend.REVERSED if reverse else 0,
-            of["a"],
-            of.get("second"),
-            of["b"],
-            initial,
-            of[_RESULT],
-            call.threads,
-            *call.target.arguments,
-        )
-        raise_for_status(status, backend.STATUS, call.operation.name)
-        _restore(call, lines)
+        recur_lines(call, reverse=reverse)
     return finish(call)
+
+
+def recur_lines(call: Prepared, *, reverse: bool) -> None:
+    """Compute `recur` where the operands are used, without returning the result to the caller."""
+    lines = _lines_of(call)
+    of, backend = lines.lines, call.target.backend
+    states = [of[name] for name in call.operation.columns]
+    initial = states[0] if len(states) == 1 else None
+    if len(states) > 1:
+        shape = (*np.broadcast_shapes(*(state.shape[:-1] for state in states)), len(states))
+        initial = call.target.empty(shape, states[0].dtype)
+        for row, state in enumerate(states):
+            call.target.write(initial[..., row : row + 1], state)
+    status = backend.recurrence(
+        backend.REVERSED if reverse else 0,
+        of["a"],
+        of.get("second"),
+        of["b"],
+        initial,
+        of[_RESULT],
+        call.threads,
+        *call.target.arguments,
+    )
+    raise_for_status(status, backend.STATUS, call.operation.name)
+    _restore(call, lines)
 
 
 class Step(NamedTuple):

@@ -12,7 +12,7 @@ pytest.importorskip("mpi4py", reason="needs the extra 'mpi'")
 pytestmark = pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
 
 
-LINES = ("solve", "factor", "steps", "masks")
+LINES = ("solve", "factor", "steps", "masks", "recurrence")
 SOLVERS = ("heat", "poisson", "relaxation", "transport", "new_solver", "conformance")
 ON_DEVICES = ("device_unsplit", "device_poisson", "device", "repeats")
 SUBJECTS = (*LINES, *SOLVERS, *ON_DEVICES, "unsplit")
@@ -26,6 +26,9 @@ OF_THREE = {
     "factor": "every_remainder,parts_of_more_rows_than_the_ends_reach,shared_matrices",
     "masks": "masks_of_solves_and_factors,row_sums_of_any_condition,"
     "diffusion_of_cut_columns_with_masks",
+    "recurrence": "recurrences_along_every_axis,against_a_loop,values_that_grow,many_lines,"
+    "values_that_only_exact_sums_keep_small,few_rows_are_computed_again,"
+    "values_that_are_not_finite_spread_as_in_a_loop",
     "heat": "fields_of_one_process,kernels_with_a_halo_for_several_steps,windows_that_shrink,"
     "long_steps,last_part_of_one_node,unsplit_steps_have_the_bits_of_one_process",
     "poisson": "fields_of_one_process",
@@ -46,6 +49,7 @@ OF_FOUR = (
     "solve/every_remainder,unequal_parts,row_exchanges,rows_at_the_ends_decide,sub_communicators",
     "factor/every_remainder",
     "masks/row_sums_of_any_condition,row_sums_of_tiny_size",
+    "recurrence/against_a_loop,unequal_parts_and_parts_of_one_row",
     "few",
 )
 

@@ -7,6 +7,7 @@ from unittest.mock import patch
 import numpy as np
 
 from pysolvers import _progress
+from pysolvers._recurrence import split as split_recurrences
 from pysolvers._runtime import mailboxes
 from pysolvers._runtime.device import address_of  # noqa: F401  for devices of host memory
 from pysolvers._runtime.fields import DeviceFields, make_fields
@@ -50,6 +51,24 @@ def going_on():
 def failing_reduction(error=None):
     """Return a context in which the elimination of a rank raises an error, or does not."""
     return patch.object(Matrices, "reduce", autospec=True, side_effect=error or _REDUCE)
+
+
+def failing_recurrences(error):
+    """Return a context in which the recurrences of a part raise an error."""
+    return patch.object(split_recurrences, "recur_lines", side_effect=error)
+
+
+@contextlib.contextmanager
+def counting_rows_of_recurrences():
+    """Yield a list that gets the number of rows of each call of the backend for a part."""
+    rows, recur = [], split_recurrences.recur_lines
+
+    def counting(call, **options):
+        rows.append(call.views["result"].shape[-1])
+        recur(call, **options)
+
+    with patch.object(split_recurrences, "recur_lines", counting):
+        yield rows
 
 
 def failing_steps(count, error):
