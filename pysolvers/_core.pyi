@@ -253,6 +253,8 @@ def blocks_run(
     threads: int,
     device: int = 0,
     stream: int = 0,
+    weight: _Array | None = None,
+    scale: _Array | None = None,
     /,
 ) -> tuple[int, _Report | None]: ...
 def recurrence_direct(

@@ -47,6 +47,11 @@ ps_blocks_check(const ps_blocks *b)
         (b->inner > 0 && b->outer > INT64_MAX / PS_MOST_SIDE / b->rows / b->inner)) {
         return PS_BAD_ARGUMENT;
     }
+    if (b->weight.data != NULL &&
+        (b->task != PS_BLOCKS_SOLVE || b->side != 0 || !b->definite ||
+         b->pivot != PS_PIVOT_NEVER || b->scale.data == NULL)) {
+        return PS_BAD_ARGUMENT;
+    }
     if (b->task == PS_BLOCKS_APPLY &&
         (!is_step(b->outer_step, b->outer, b->factor_outer) ||
          !is_step(b->inner_step, b->inner, b->factor_inner) ||

@@ -96,16 +96,16 @@ typedef struct {
 static void
 exchange_axes(ps_blocks *b)
 {
-    ps_stride *const strides[] = {&b->lower.stride,    &b->diag.stride,
-                                  &b->upper.stride,    &b->rhs.stride,
-                                  &b->x.stride,        &b->bands[0].stride,
-                                  &b->bands[1].stride, &b->bands[2].stride,
-                                  &b->bands[3].stride, &b->bands[4].stride};
+    ps_stride *const strides[] = {
+        &b->lower.stride,    &b->diag.stride,     &b->upper.stride,
+        &b->rhs.stride,      &b->x.stride,        &b->bands[0].stride,
+        &b->bands[1].stride, &b->bands[2].stride, &b->bands[3].stride,
+        &b->bands[4].stride, &b->weight.stride,   &b->scale.stride};
     const int64_t outer = b->outer;
 
     b->outer = b->inner;
     b->inner = outer;
-    for (int k = 0; k < 10; k++) {
+    for (int k = 0; k < 12; k++) {
         const ps_stride s = *strides[k];
 
         *strides[k] = (ps_stride){s.row, s.inner, s.outer};
@@ -158,6 +158,11 @@ at_outer(const ps_blocks *b, int64_t j)
             one.bands[k].data =
                 (const char *)one.bands[k].data + j * one.bands[k].stride.outer * size;
         }
+    }
+    if (b->weight.data != NULL) {
+        one.weight.data =
+            (const char *)one.weight.data + j * one.weight.stride.outer * size;
+        one.scale.data = (const char *)one.scale.data + j * one.scale.stride.outer * size;
     }
     one.info = b->info == NULL ? NULL : b->info + j * b->inner;
     return one;

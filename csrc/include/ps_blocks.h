@@ -92,6 +92,11 @@ typedef struct {
     size_t store_bytes;
     int64_t factor_outer, factor_inner; /* matrices in store */
     int32_t outer_step, inner_step;
+    /* null data, or of PS_BLOCKS_SOLVE of definite matrices with side 0 on a host: the matrices
+     * are diag(weight) + scale bands, with one scale for each system, and the right-hand sides
+     * weight rhs, 0 where the weight is 0. info is -1 where a weight is negative or not
+     * finite. */
+    ps_input weight, scale;
 } ps_blocks;
 
 ps_status ps_blocks_check(const ps_blocks *b);

@@ -163,6 +163,25 @@ borrow_logdet(PyObject *pair, ps_blocks *b)
     return 0;
 }
 
+/* Borrow the weights of a penalty, of the rows, and its scales, of one row. */
+static int
+borrow_penalty(PyObject *weight, PyObject *scale, ps_blocks *b)
+{
+    ps_block_diagonal weights, scales;
+
+    if (weight != Py_None && ps_backend_get()->memory != PS_HOST) {
+        PyErr_SetString(PyExc_ValueError, "weight: penalties are of the host only");
+        return -1;
+    }
+    if (read_block(weight, "weight", b, b->rows, 3, 0, &weights) < 0 ||
+        read_block(scale, "scale", b, 1, 3, 0, &scales) < 0) {
+        return -1;
+    }
+    b->weight = (ps_input){weights.data, weights.stride};
+    b->scale = (ps_input){scales.data, scales.stride};
+    return 0;
+}
+
 static int
 run(const ps_blocks *b, call *c, ps_status *status, ps_report *report)
 {
@@ -232,15 +251,17 @@ blocks_run(PyObject *Py_UNUSED(module), PyObject *args)
     unsigned long long stream = 0;
     long long rows, outer, inner, matrices;
     PyObject *matrix, *rhs, *x, *info, *store, *inverse, *logdet;
+    PyObject *weight = Py_None, *scale = Py_None;
     ps_report report = {0};
     ps_blocks b = {0};
     ps_status status;
     call c;
 
-    if (!PyArg_ParseTuple(args, "iiiiii(LLL)OOOOO(Li)OOi|iK:blocks_run", &task, &dtype,
+    if (!PyArg_ParseTuple(args, "iiiiii(LLL)OOOOO(Li)OOi|iKOO:blocks_run", &task, &dtype,
                           &pivot, &trans, &side, &definite, &rows, &outer, &inner,
                           &matrix, &rhs, &x, &info, &store, &matrices, &inner_step,
-                          &inverse, &logdet, &threads, &device, &stream)) {
+                          &inverse, &logdet, &threads, &device, &stream, &weight,
+                          &scale)) {
         return NULL;
     }
     b.task = (ps_blocks_task)task;
@@ -261,7 +282,8 @@ blocks_run(PyObject *Py_UNUSED(module), PyObject *args)
         read_block(rhs, "rhs", &b, rows, axes, 0, &b.rhs) < 0 ||
         read_block(x, "x", &b, rows, axes, 1, &b.x) < 0 ||
         operand_info(info, outer * inner, &b.info) < 0 ||
-        borrow_inverse(inverse, &b) < 0 || borrow_logdet(logdet, &b) < 0) {
+        borrow_inverse(inverse, &b) < 0 || borrow_logdet(logdet, &b) < 0 ||
+        borrow_penalty(weight, scale, &b) < 0) {
         return NULL;
     }
     if (store != Py_None) {

@@ -763,6 +763,46 @@ def _run(
     return report
 
 
+def solve_penalised(
+    y: Array, lam: Array, weights: Array, bands: Sequence[Array], z: Array, threads: int
+) -> Array:
+    """Solve (W + lam P) z = W y on the CPU for series (series, rows); return their `info`.
+
+    P is symmetric with the diagonal and the upper diagonals `bands`, W that of the weights; lam has
+    one axis. `info` is -1 where a weight is negative or not finite.
+    """
+    backend = require("cpu")
+    count, rows = y.shape
+    diag, upper, upper2 = (
+        np.broadcast_to(band, (1, count, len(band))) if len(band) else None for band in bands
+    )
+    info = np.zeros(count, np.int32)
+    status, _ = backend.blocks_run(
+        backend.BLOCK_TASKS["solve"],
+        backend.DTYPES[y.dtype.name],
+        backend.PIVOTS["never"],
+        backend.TRANS["N"],
+        0,
+        True,
+        (rows, 1, count),
+        (upper2, upper, diag, upper, upper2),
+        y[None],
+        z[None],
+        info,
+        None,
+        (1, 0),
+        None,
+        None,
+        threads,
+        0,
+        0,
+        weights[None],
+        lam[None, :, None],
+    )
+    raise_for_status(status, backend.STATUS, "a smoother")
+    return info
+
+
 def with_last_row(singular: Singular, wrong: Array, row: int) -> Singular:
     """Add the matrices of a batch that are `wrong` in the last row of a periodic system."""
     known = {tuple(system) for system in singular.systems}

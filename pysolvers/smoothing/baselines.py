@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._blocks import solve_pentadiagonal
+from .._blocks.systems import solve_penalised
 from .._checks import integer, require, require_number
-from .penalised import penalty, series_of
+from .._options import check_threads
+from .penalised import penalty, require_determined, series_of
 
 Array = NDArray[Any]
 
@@ -123,18 +124,18 @@ def arpls(
     if not np.isfinite(series.y).all():
         raise ValueError("arpls: y must be finite; interpolate values that are missing")
     lines = series.y.reshape(-1, rows)
-    lams = np.broadcast_to(series.lam, batch).reshape(-1)
+    lams = np.broadcast_to(np.asarray(series.lam, series.y.dtype), batch).reshape(-1)
     baseline, weights = np.empty(lines.shape, lines.dtype), np.empty(lines.shape, lines.dtype)
     iterations = np.zeros(prod(batch), np.intp)
     converged = np.zeros(prod(batch), bool)
-    together = max(1, _TOGETHER // rows)
+    together, count = max(1, _TOGETHER // rows), check_threads(threads)
     for start in range(0, len(lines), together):
         part = slice(start, start + together)
         _iterate(
             lines[part],
             lams[part],
             (baseline[part], weights[part], iterations[part], converged[part]),
-            (float(tol), most, threads),
+            (float(tol), most, count),
         )
     return BaselineResult(
         series.finish(baseline.reshape(*batch, rows), y),
@@ -144,30 +145,20 @@ def arpls(
     )
 
 
-def _iterate(y: Array, lam: Array, results: Any, options: tuple[float, int, int | None]) -> None:
+def _iterate(y: Array, lam: Array, results: Any, options: tuple[float, int, int]) -> None:
     """Iterate some spectra, which leave when they have converged."""
     tol, most, threads = options
     baseline, weights, iterations, converged = results
-    diag, upper, upper2 = penalty(y.shape[-1], 2, y.dtype)
+    bands = penalty(y.shape[-1], 2, y.dtype)
     active = np.arange(len(y))
-    shared = len(lam) > 0 and bool((lam == lam[0]).all())
     w, before = np.ones_like(y), y
     for count in range(1, most + 1):
-        strength = lam[0] if shared else lam[active, None]
-        own = strength * diag + w
-        z = solve_pentadiagonal(
-            None,
-            None,
-            own,
-            strength * upper,
-            strength * upper2,
-            w * y,
-            assume="positive definite",
-            on_singular="raise" if count == 1 else "nan",
-            threads=threads,
-        )
+        z = np.empty_like(y)
+        info = solve_penalised(y, lam[active], w, bands, z, threads)
+        fails = info != 0  # too few weights are left: the last baseline stays
+        if count == 1 and fails.any():
+            require_determined(info, (len(y),), w)
         after = _reweighted(y, z)
-        fails = np.isnan(z[:, 0])  # too few weights are left: the last baseline stays
         z[fails], after[fails] = before[fails], w[fails]
         change = np.linalg.norm(after - w, axis=-1)
         is_done = (change < tol * np.linalg.norm(w, axis=-1)) & ~fails

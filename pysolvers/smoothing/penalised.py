@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._blocks import factor_pentadiagonal, solve_pentadiagonal
-from .._blocks.systems import host_target
+from .._blocks.systems import host_target, solve_penalised
 from .._checks import axis_number, broadcasts, integer
 from .._errors import SingularSystemError
 from .._memory import RELEASES
+from .._options import check_threads
 from .._row_sums import RowSums
 from ..tridiagonal import solve_tridiagonal
 
@@ -20,9 +22,6 @@ Array = NDArray[Any]
 
 # Matrices of more rows are not kept: making them costs little in comparison with a solve.
 _MOST_KEPT = 4096
-
-# Values of series with own matrices that are solved together: what a solve reads is in cache.
-_TOGETHER = 1 << 18
 
 # Values for which the elimination of one matrix for each series costs less than a factor.
 _FEW_VALUES = 4096
@@ -124,8 +123,8 @@ def whittaker(
     >>> whittaker(np.array([0.0, 0.0, 3.0, 0.0, 0.0]), 1.0).round(3)
     array([0.125, 0.75 , 1.25 , 0.75 , 0.125])
     """
-    series = series_of("whittaker", y, lam, weights, axis)
     require_order(order)
+    series = series_of("whittaker", y, lam, weights, axis, checks=order == 1)
     return series.finish(smooth(series, order, threads), y)
 
 
@@ -178,9 +177,14 @@ def require_order(order: int) -> None:
         raise ValueError(f"order must be 1 or 2, got {order}")
 
 
-def series_of(operation: str, y: Any, lam: Any, weights: Any, axis: int) -> Series:
-    """Check the operands of a smoother, and bring the values to the last axis."""
-    plain = _plain_series(y, lam, weights, axis)
+def series_of(
+    operation: str, y: Any, lam: Any, weights: Any, axis: int, *, checks: bool = True
+) -> Series:
+    """Check the operands of a smoother, and bring the values to the last axis.
+
+    Without `checks` weights may be negative or not finite.
+    """
+    plain = _plain_series(y, lam, weights, axis, checks)
     if plain is not None:
         return plain
     named = {"y": y, "lam": lam}
@@ -210,9 +214,8 @@ def series_of(operation: str, y: Any, lam: Any, weights: Any, axis: int) -> Seri
             )
         if own.ndim != 1:
             own = np.moveaxis(np.broadcast_to(own, values.shape), place, -1)
-        if not _are_weights(own):
-            wrong = own[~((own >= 0) & np.isfinite(own))][0]
-            raise ValueError(f"{operation}: weights must be finite and at least 0, got {wrong}")
+        if checks:
+            _require_weights(operation, own)
     strength = operands["lam"]
     if not ((strength >= 0) & np.isfinite(strength)).all():
         raise ValueError(f"{operation}: lam must be finite and at least 0, got {lam}")
@@ -226,7 +229,7 @@ def series_of(operation: str, y: Any, lam: Any, weights: Any, axis: int) -> Seri
     return Series(moved, strength, own, place, target)
 
 
-def _plain_series(y: Any, lam: Any, weights: Any, axis: Any) -> Series | None:
+def _plain_series(y: Any, lam: Any, weights: Any, axis: Any, checks: bool) -> Series | None:
     """Return the series of a call that needs no conversions, or None."""
     if type(y) is not np.ndarray or y.dtype.char not in "fd" or type(axis) is not int:
         return None
@@ -238,7 +241,7 @@ def _plain_series(y: Any, lam: Any, weights: Any, axis: Any) -> Series | None:
     own = weights
     if weights is not None:
         same = type(weights) is np.ndarray and weights.dtype is y.dtype
-        if not same or weights.shape != y.shape or not _are_weights(weights):
+        if not same or weights.shape != y.shape or (checks and not _are_weights(weights)):
             return None
         own = weights if place == -1 else np.moveaxis(weights, place, -1)
     return Series(y if place == -1 else np.moveaxis(y, place, -1), float(lam), own, place, None)
@@ -249,6 +252,13 @@ def _are_weights(weights: Array) -> bool:
     if weights.size == 0:
         return True
     return bool(weights.min() >= 0 and weights.max() <= np.finfo(weights.dtype).max)
+
+
+def _require_weights(operation: str, weights: Array) -> None:
+    """Raise ValueError if a weight is negative or not finite."""
+    if not _are_weights(weights):
+        wrong = weights[~((weights >= 0) & np.isfinite(weights))][0]
+        raise ValueError(f"{operation}: weights must be finite and at least 0, got {wrong}")
 
 
 @lru_cache(maxsize=8)
@@ -296,7 +306,7 @@ def smooth(series: Series, order: int, threads: int | None) -> Array:
             if y.size <= _FEW_VALUES:
                 return solve_pentadiagonal(None, None, *bands, y, **options)
             return factor_pentadiagonal(None, None, *bands, **options).solve(y)
-        return _smooth_own(y, lam, weights, options)
+        return _smooth_own(y, lam, weights, threads)
     except SingularSystemError as error:
         place = tuple(map(int, error.systems[0]))
         where = f" at batch index {place}" if place else ""
@@ -318,37 +328,28 @@ def _weighted(y: Array, weights: Array, out: Array | None) -> Array:
     return right
 
 
-def _smooth_own(y: Array, lam: Any, weights: Array | None, options: dict[str, Any]) -> Array:
-    """Solve with a matrix of second differences for each series, some series at a time.
+def _smooth_own(y: Array, lam: Any, weights: Array | None, threads: int | None) -> Array:
+    """Solve with a matrix of second differences for each series."""
+    batch, rows = y.shape[:-1], y.shape[-1]
+    bands = penalty(rows, 2, y.dtype)
+    lines = y if y.ndim == 2 else y.reshape(prod(batch), rows)
+    z = np.empty_like(lines)
+    own = np.ones(1, y.dtype) if weights is None else weights
+    given = own if own.shape == lines.shape else np.broadcast_to(own, y.shape).reshape(z.shape)
+    if own.ndim == 1:
+        given = np.broadcast_to(own, z.shape)
+    lams = np.broadcast_to(np.asarray(lam, y.dtype), batch).reshape(len(z))
+    if z.size:
+        info = solve_penalised(lines, lams, given, bands, z, check_threads(threads))
+        if info.any():
+            require_determined(info, batch, given)
+    return z.reshape(y.shape)
 
-    The right-hand sides and the diagonals of these series are in the cache when they are solved.
-    """
-    diag, upper, upper2 = penalty(y.shape[-1], 2, y.dtype)
-    is_number = np.ndim(lam) == 0
-    lams = lam if is_number else np.broadcast_to(lam, y.shape[:-1])[..., None]
-    z = np.empty_like(y)
 
-    def solve(part: Any) -> None:
-        column = lams if is_number else lams[part]
-        own = column * diag
-        right = y[part]
-        if weights is None:
-            own += 1
-        else:
-            given = weights if weights.ndim == 1 else weights[part]
-            own = own + given if own.ndim < right.ndim else np.add(own, given, out=own)
-            right = _weighted(right, given, z[part])
-        bands = (own, column * upper, column * upper2)
-        solve_pentadiagonal(None, None, *bands, right, out=z[part], **options)
-
-    count = len(y) if y.ndim > 1 else 1
-    together = max(1, _TOGETHER * count // max(1, y.size))
-    if together >= count:
-        solve(...)
-        return z
-    try:
-        for start in range(0, count, together):
-            solve(slice(start, start + together))
-    except SingularSystemError:
-        solve(...)  # the error of this call names all series that are singular
-    return z
+def require_determined(info: Array, batch: tuple[int, ...], weights: Array) -> None:
+    """Raise the error for series whose `info` is not 0."""
+    if (info < 0).any():
+        _require_weights("whittaker", weights)
+    failed = np.flatnonzero(info)
+    systems = np.stack(np.unravel_index(failed, batch), -1) if batch else np.zeros((1, 0), np.intp)
+    raise SingularSystemError(systems, np.maximum(info[failed].astype(np.intp) - 1, 0))

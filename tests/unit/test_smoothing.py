@@ -219,3 +219,40 @@ def test_knots_of_a_smoothing_spline_keep_their_precision():
     z = make_smoothing_spline(knots, y.astype(np.float32), lam=0.1)(knots)
     assert z.dtype == np.float64
     np.testing.assert_array_equal(z, truth)
+
+
+@pytest.mark.parametrize("axis", [-1, 0])
+@pytest.mark.parametrize("rows", [1, 2, 3, 15, 16, 17, 33, 40])
+def test_matrices_are_made_of_weights_and_lam_where_they_are_eliminated(rows, axis):
+    rng = np.random.default_rng(9)
+    for count in (1, 7, 8, 19):
+        y = rng.standard_normal((count, rows))
+        weights = rng.uniform(0.5, 2, y.shape)
+        lam = rng.uniform(0, 3, count)
+        wanted = dense(y, lam, weights, 2) if rows > 2 else y
+        arrays = (y, weights) if axis == -1 else (np.ascontiguousarray(a.T) for a in (y, weights))
+        values, own = arrays
+        z = whittaker(values, lam, weights=own, axis=axis)
+        np.testing.assert_allclose(z if axis == -1 else z.T, wanted, rtol=1e-10, atol=1e-11)
+        single = whittaker(values.astype(np.float32), lam.astype(np.float32), axis=axis)
+        wanted = dense(y, lam, 1.0, 2) if rows > 2 else y
+        np.testing.assert_allclose(single if axis == -1 else single.T, wanted, atol=2e-4)
+
+
+@pytest.mark.parametrize("wrong", [-1.0, -np.inf, np.inf, np.nan])
+def test_one_bad_weight_of_many_is_found(wrong):
+    y, weights = np.ones((30, 41)), np.ones((30, 41))
+    for place in ((0, 0), (29, 40), (11, 17)):
+        own = weights.copy()
+        own[place] = wrong
+        for given, lam in ((own, 1.0), (own, np.full(30, 1.0)), (own[place[0]], 1.0)):
+            with pytest.raises(ValueError, match=f"finite and at least 0, got {wrong}"):
+                whittaker(y, lam, weights=given)
+
+
+def test_all_series_that_are_not_determined_are_named():
+    y, weights = np.ones((4, 5, 30)), np.ones((4, 5, 30))
+    weights[1, 2] = weights[3, 4] = 0
+    with pytest.raises(SingularSystemError, match=r"2 series, first at batch index \(1, 2\)") as e:
+        whittaker(y, 1.0, weights=weights)
+    assert e.value.systems.tolist() == [[1, 2], [3, 4]]
