@@ -863,8 +863,8 @@ PyDoc_STRVAR(blocks_store_doc,
 PyDoc_STRVAR(
     blocks_run_doc,
     "blocks_run($module, task, dtype, pivot, trans, side, definite, shape, matrix, rhs, "
-    "x, "
-    "info, store, factor, inverse, logdet, threads, device=0, stream=0, /)\n--\n\n"
+    "x, info, store, factor, inverse, logdet, threads, device=0, stream=0, "
+    "weight=None, scale=None, /)\n--\n\n"
     "Solve or factor blocks, or five diagonals (side 0); return status and "
     "report.");
 
