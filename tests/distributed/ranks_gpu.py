@@ -111,6 +111,29 @@ def check_factors(group, rng):
             solved_by_factor(group, factor, own, rhs, 1, 1)
 
 
+def check_recurrences(group, rng):
+    """Of every library; those that decay, that do not, and that grow."""
+    shape = (6, 3001)
+    for factor, order in ((0.9, 1), (1.0, 1), (1.1, 1), (0.7, 2)):
+        a, b = factor * rng.choice([-1.0, 1.0], shape), rng.standard_normal(shape)
+        options = {"initial": 0.3} if order == 1 else {"second": -0.2, "initial": (0.3, 1.0)}
+        for reverse in (False, True):
+            expected = pysolvers.linear_recurrence(a, b, reverse=reverse, **options)
+            for kind in gpu_libraries.LIBRARIES.values():
+                try:
+                    library = kind()
+                except ImportError:
+                    continue
+                parts = [library.array(np.array(cut(group, v, shape, 1))) for v in (a, b)]
+                x = pysolvers.linear_recurrence(
+                    *parts, reverse=reverse, group=group, split=Slab(1), **options
+                )
+                whole = joined(group, library.get(x), 1)
+                np.testing.assert_allclose(
+                    whole, expected, rtol=1e-10, atol=1e-12 * np.abs(expected).max()
+                )
+
+
 def check_singular_systems(group, rng):
     operands = singular_operands(rng)
     parts = [cut(group, a, (6, 20), 1) for a in operands]
