@@ -51,7 +51,7 @@ Source: Wang, ACM Trans. Math. Softw. 7 (1981) 170-183; Polizzi and Sameh, Paral
 
 from collections.abc import Callable, Sequence
 from math import log, prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +63,7 @@ from .._runtime.lines import Shape
 from .._runtime.targets import Target
 
 Array = NDArray[Any]
-
+S = TypeVar("S")
 
 # Solves interior rows, of right-hand sides, and writes the solution to the last array, which can
 # be the one before; returns whether no row was exchanged and no pivot was bad.
@@ -282,24 +282,22 @@ class Matrices:
         coupling = self._coupling(is_left=is_left)
         if not np.any(coupling):
             return None
-        count = _FIRST_ROWS
-        while True:
-            if _WORTH * count > rows:
-                return Spike(self.interior, None)
+
+        def attempt(count: int) -> tuple[Spike, float, float]:
             part = slice(0, count) if is_left else slice(rows - count, rows)
             values, is_sound = self._column(solve, part, is_left=is_left)
             order = range(count) if is_left else range(count)[::-1]  # from the coupling on
-            half = count // 2
             start, middle, end = (
-                self._target.download(values[..., order[i]]) for i in (0, half, count - 1)
+                self._target.download(values[..., order[i]]) for i in (0, count // 2, count - 1)
             )
             beyond = self._row(count if is_left else part.start - 1)[entry]
-            bound = float(np.finfo(values.dtype).eps) ** 2
-            if is_sound and _largest_ratio(beyond * end, coupling) <= bound:
-                return Spike(part, values)
-            decay = _largest_ratio(middle, start) if is_sound else 1.0
-            needed = _MARGIN * half * log(bound) / log(max(decay, bound)) if decay < 1 else rows
-            count = max(count + half, int(min(needed, rows)))
+            spike = Spike(part, values)
+            if not is_sound:
+                return spike, 1.0, 1.0
+            return spike, _largest_ratio(beyond * end, coupling), _largest_ratio(middle, start)
+
+        eps = float(np.finfo(coupling.dtype).eps)
+        return until_negligible(rows, eps, attempt) or Spike(self.interior, None)
 
     def _complete(self, solve: Solve, spike: Spike | None, *, is_left: bool) -> Spike | None:
         """Return l or u with its values."""
@@ -376,6 +374,27 @@ class Matrices:
     def _full(self, *parts: Array) -> Coefficients:
         """Return coefficients for each system, of parts that broadcast to them."""
         return Coefficients(*(np.broadcast_to(part, self.batch) for part in parts))
+
+
+def until_negligible(
+    rows: int, eps: float, attempt: Callable[[int], tuple[S, float, float]]
+) -> S | None:
+    """Return what an attempt finds in the rows in which l or u counts; None: these are all rows.
+
+    An attempt computes the first so many rows of l, or the last ones of u. It also returns the
+    residual of the row after them over the coupling that l or u comes from, and its decay over half
+    of the rows.
+    """
+    count = _FIRST_ROWS
+    while _WORTH * count <= rows:
+        found, residual, decay = attempt(count)
+        if residual <= eps**2:
+            return found
+        half = count // 2
+        least = eps**2
+        needed = _MARGIN * half * log(least) / log(max(decay, least)) if decay < 1 else rows
+        count = max(count + half, int(min(needed, rows)))
+    return None
 
 
 def values_of(spike: Spike) -> Array:
