@@ -186,21 +186,38 @@ def solve_pentadiagonal(
     found, sides, result = _resolve(
         operation, named, axis, assume, out, periodic=bool(periodic), device=device, stream=stream
     )
-    target, is_complex = found.target, found.matrices.dtype.kind == "c"
+    target = found.target
     _require_offered(operation, found, periodic=bool(periodic))
     code = systems.pivoting(target.backend, assume, pivot)
     if result.size:
-        view = systems.last(target.destination(result), found.axis)
-        sides = systems.expanded(sides, view.shape)
-        parts, matrices = systems.real_parts(sides, view, is_complex=is_complex), found.matrices
-        for right, x in parts:
-            if periodic:
-                singular = _solve_periodic(found, right, x, code, count)
-            else:
-                singular = pairs.solve(target, matrices, right, x, code, count, policy)
-        for _, x in parts if policy == "nan" else parts[:1]:
-            systems.react(singular, matrices, x, policy, 2, target)
+        singular = _solve(found, sides, result, code, count, policy)
+        singular = systems.explained(singular, found.matrices, policy, target)
+        systems.report(singular, found.matrices, policy, 2)
     return target.finish(result, rhs, out)
+
+
+def _parts_of(found: _Bands, sides: Array, result: Array) -> list[tuple[Array, Array]]:
+    """View right-hand sides and the result with the rows last, as those of real matrices."""
+    view = systems.last(found.target.destination(result), found.axis)
+    sides = systems.expanded(sides, view.shape)
+    return systems.real_parts(sides, view, is_complex=found.matrices.dtype.kind == "c")
+
+
+def _solve(
+    found: _Bands, sides: Array, result: Array, code: int, threads: int, policy: OnSingular
+) -> Singular:
+    """Solve, with NaN in singular systems if `policy` says so; return these."""
+    target, matrices = found.target, found.matrices
+    parts = _parts_of(found, sides, result)
+    for right, x in parts:
+        if matrices.periodic:
+            singular = _solve_periodic(found, right, x, code, threads)
+        else:
+            singular = pairs.solve(target, matrices, right, x, code, threads, policy)
+    if policy == "nan":
+        for _, x in parts:
+            systems.fill_nan(singular, matrices, x, target)
+    return singular
 
 
 def factor_pentadiagonal(

@@ -186,48 +186,85 @@ def solve_block_tridiagonal(
     found, sides, result = _resolve(
         operation, named, axis, assume, out, periodic=bool(periodic), device=device, stream=stream
     )
-    matrices, target = found.matrices, found.target
+    target = found.target
     code = systems.pivoting(target.backend, assume, pivot)
-    if target.name != "cpu":
-        _require_fast(operation, found, periodic=bool(periodic))
-    if result.size and target.name != "cpu":
-        view = systems.last(target.destination(result), found.axis - 2, -3)
-        columns, to = (np.moveaxis(a, -1, 0) for a in (systems.expanded(sides, view.shape), view))
-        wide = matrices._replace(batch=(len(columns), *matrices.batch))
-        parts = systems.real_parts(columns, to, is_complex=False)
-        for right, x in parts:
-            singular = systems.solve(target, wide, right, x, code, count, policy).of_first()
-        for _, x in parts if policy == "nan" else parts[:1]:
-            systems.react(singular, matrices, x, policy, 2, target)
-    elif result.size:
-        view = systems.last(result, found.axis - 2, -3)
-        place = -2 if found.is_complex else -1  # of a real matrix, the parts are columns
-        x = _stacked(view, place, empty=True)
-        sides = _stacked(systems.expanded(sides, view.shape), place)
-        columns, to = np.moveaxis(sides, -1, 0), np.moveaxis(x, -1, 0)
-        # Several right-hand sides are a batch axis; with factors if no matrix needs a choice.
-        if periodic:
-            made = systems.factor(target, matrices, code, count)
-            border = _border_of(found, made, count)
-            solved = _bordered(target, made, border, columns, "N", count)
-            singular = _also(made.singular, border, matrices)
-            if not matrices.definite:
-                ring, is_lost = _ring_of(found), _lost(found, border)
-                where = target, operation, ring
-                singular = rings.repair(*where, columns, solved, is_lost, singular, count)
-            to[...] = solved  # rhs can be in the same memory
-        elif len(columns) > 1 and code != target.backend.PIVOTS["auto"]:
-            made = systems.factor(target, matrices, code, count)
-            to[...] = systems.apply(target, made, "N", columns, count)
-            singular = made.singular
-        else:
-            wide = matrices._replace(batch=(len(columns), *matrices.batch))
-            singular = systems.solve(target, wide, columns, to, code, count).of_first()
-        try:
-            systems.react(singular, matrices, to, policy, 2)
-        finally:
-            _unstacked(view, x, place)
+    _require_fast(operation, found, periodic=bool(periodic))
+    if result.size:
+        singular = _solve(found, sides, result, code, count, policy)
+        singular = systems.explained(singular, found.matrices, policy, target)
+        systems.report(singular, found.matrices, policy, 2)
     return target.finish(result, rhs, out)
+
+
+class _Columns(NamedTuple):
+    """Right-hand sides of real matrices and where their solutions are written, columns first."""
+
+    parts: list[tuple[Array, Array]]
+    view: Array
+    x: Array
+    place: int
+
+    def finish(self) -> None:
+        """Bring the solutions to the result."""
+        if self.x is not self.view:
+            _unstacked(self.view, self.x, self.place)
+
+
+def _columns_of(found: _Blocks, sides: Array, result: Array) -> _Columns:
+    """View right-hand sides and the result with their columns first, the rows last but one."""
+    target = found.target
+    view = systems.last(target.destination(result), found.axis - 2, -3)
+    sides = systems.expanded(sides, view.shape)
+    if target.name != "cpu":
+        columns, to = (np.moveaxis(a, -1, 0) for a in (sides, view))
+        return _Columns(systems.real_parts(columns, to, is_complex=False), view, view, 0)
+    place = -2 if found.is_complex else -1  # of a real matrix, the parts are columns
+    x = _stacked(view, place, empty=True)
+    columns, to = (np.moveaxis(a, -1, 0) for a in (_stacked(sides, place), x))
+    return _Columns([(columns, to)], view, x, place)
+
+
+def _solve(
+    found: _Blocks, sides: Array, result: Array, code: int, threads: int, policy: OnSingular
+) -> Singular:
+    """Solve, with NaN in singular systems if `policy` says so; return these."""
+    matrices, target = found.matrices, found.target
+    columns = _columns_of(found, sides, result)
+    if target.name != "cpu":
+        wide = matrices._replace(batch=(len(columns.parts[0][0]), *matrices.batch))
+        for right, x in columns.parts:
+            singular = systems.solve(target, wide, right, x, code, threads, policy).of_first()
+    else:
+        ((right, x),) = columns.parts
+        singular = _solve_on_host(found, right, x, code, threads)
+    if policy == "nan":
+        for _, x in columns.parts:
+            systems.fill_nan(singular, matrices, x, target)
+    columns.finish()
+    return singular
+
+
+def _solve_on_host(found: _Blocks, rhs: Array, x: Array, code: int, threads: int) -> Singular:
+    """Solve for real right-hand sides, their columns first; return the singular systems."""
+    matrices, target = found.matrices, found.target
+    # Several right-hand sides are a batch axis; with factors if no matrix needs a choice.
+    if matrices.periodic:
+        made = systems.factor(target, matrices, code, threads)
+        border = _border_of(found, made, threads)
+        solved = _bordered(target, made, border, rhs, "N", threads)
+        singular = _also(made.singular, border, matrices)
+        if not matrices.definite:
+            ring, is_lost = _ring_of(found), _lost(found, border)
+            where = target, matrices.operation, ring
+            singular = rings.repair(*where, rhs, solved, is_lost, singular, threads)
+        x[...] = solved  # rhs can be in the same memory
+        return singular
+    if len(rhs) > 1 and code != target.backend.PIVOTS["auto"]:
+        made = systems.factor(target, matrices, code, threads)
+        x[...] = systems.apply(target, made, "N", rhs, threads)
+        return made.singular
+    wide = matrices._replace(batch=(len(rhs), *matrices.batch))
+    return systems.solve(target, wide, rhs, x, code, threads).of_first()
 
 
 def factor_block_tridiagonal(
@@ -300,8 +337,7 @@ def factor_block_tridiagonal(
     require_flag("periodic", periodic)
     found, _, _ = _resolve(operation, named, axis, assume, None, rows, periodic=bool(periodic))
     code = systems.pivoting(found.target.backend, assume, pivot)
-    if found.target.name != "cpu":
-        _require_fast(operation, found, periodic=bool(periodic))
+    _require_fast(operation, found, periodic=bool(periodic))
     return BlockTridiagonalFactor(
         found, code, policy, count, periodic=bool(periodic), assume=assume, like=diag
     )
@@ -687,7 +723,10 @@ def inverses(
 
 def _require_fast(operation: str, found: _Blocks, *, periodic: bool) -> None:
     """Raise BackendError for systems that no device solves."""
-    target, most = found.target, found.target.backend.FAST_SIDE
+    target = found.target
+    if target.name == "cpu":
+        return
+    most = target.backend.FAST_SIDE
     if found.is_complex:
         write = "write each block B as numpy.block([[B.real, -B.imag], [B.imag, B.real]])"
         systems.require_host(target, operation, "a complex system", write)

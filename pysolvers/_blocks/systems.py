@@ -827,31 +827,50 @@ def react(
 
     `target`: the device that holds the operands, if it is not the CPU.
     """
-    if not len(singular.rows):
-        return
+    if policy == "nan" and x is not None:
+        fill_nan(singular, matrices, x, target)
+    report(explained(singular, matrices, policy, target), matrices, policy, stacklevel + 1)
+
+
+def fill_nan(
+    singular: Singular, matrices: Matrices, x: Array, target: Target | None = None
+) -> None:
+    """Write NaN to the solutions of singular systems; x and `target` as of `react`."""
     on_device = target is not None and target.name != "cpu"
-    if target is not None and on_device and policy in ("raise", "warn"):
+    tail = 1 if matrices.side == 0 else 2
+    for system in singular.systems:
+        places = [
+            slice(None) if size == 1 else place
+            for size, place in zip(matrices.batch, system, strict=True)
+        ]
+        part = x[(..., *places, *(slice(None),) * tail)]
+        if target is not None and on_device:
+            target.write(part, np.array(np.nan, part.dtype))
+        else:
+            part[...] = np.nan
+
+
+def explained(
+    singular: Singular, matrices: Matrices, policy: OnSingular, target: Target | None = None
+) -> Singular:
+    """Return singular systems with the first entry that is not finite, if they are reported."""
+    if not len(singular.rows) or policy not in ("raise", "warn"):
+        return singular
+    if target is not None and target.name != "cpu":
         operands = (None if v is None else target.download(v) for v in matrices.operands)
         matrices = matrices._replace(operands=tuple(operands))
-    if policy == "nan" and x is not None:
-        tail = 1 if matrices.side == 0 else 2
-        for system in singular.systems:
-            places = [
-                slice(None) if size == 1 else place
-                for size, place in zip(matrices.batch, system, strict=True)
-            ]
-            part = x[(..., *places, *(slice(None),) * tail)]
-            if target is not None:
-                target.write(part, np.array(np.nan, part.dtype))
-            else:
-                part[...] = np.nan
-    if policy in ("raise", "warn"):
-        entry = _not_finite(matrices)
-        rule = ""
-        if matrices.definite and entry is None:
-            rule = _indefinite_text(matrices.operation, singular)
-        found = Singular(singular.systems, singular.rows, entry, rule)
-        found.report(policy, matrices.operation, stacklevel=stacklevel + 1)
+    return Singular(singular.systems, singular.rows, _not_finite(matrices))
+
+
+def report(singular: Singular, matrices: Matrices, policy: OnSingular, stacklevel: int) -> None:
+    """Raise or warn, if `on_singular` requires it, for singular systems that were `explained`."""
+    if not len(singular.rows):
+        return
+    if matrices.definite and singular.entry is None:
+        singular = Singular(
+            singular.systems, singular.rows, None, _indefinite_text(matrices.operation, singular)
+        )
+    singular.report(policy, matrices.operation, stacklevel=stacklevel + 1)
 
 
 def _indefinite_text(operation: str, singular: Singular) -> str:
