@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,9 @@ from .._runtime.targets import Target
 from . import formulas, pairs, rings, systems
 from .blocks import solve_block_tridiagonal
 from .systems import Assume, Factors, Matrices, Trans
+
+if TYPE_CHECKING:
+    from ..distributed import Group, Slab
 
 Array = NDArray[Any]
 
@@ -38,6 +41,11 @@ class _Bands(NamedTuple):
     views: dict[str, Array]  # the diagonals, all rows
     rows: int
 
+    @property
+    def is_complex(self) -> bool:
+        """Whether the matrices are complex."""
+        return self.matrices.dtype.kind == "c"
+
 
 def solve_pentadiagonal(
     lower2: ArrayLike | None,
@@ -56,6 +64,8 @@ def solve_pentadiagonal(
     device: str | None = None,
     stream: object = None,
     threads: int | None = None,
+    group: Group | None = None,
+    split: Slab | None = None,
 ) -> Array:
     r"""Solve many independent pentadiagonal systems along one axis.
 
@@ -96,6 +106,9 @@ def solve_pentadiagonal(
         PyTorch or JAX on their own stream.
     threads : int, optional
         Number of threads, as in `solve_tridiagonal`. The result has the same bits for any number.
+    group, split : pysolvers.distributed.Group and Slab, optional
+        As in `solve_tridiagonal`: each rank passes its part of the operands, and gets its part of
+        the solutions.
 
     Returns
     -------
@@ -114,6 +127,8 @@ def solve_pentadiagonal(
         ``'raise'``. The other systems of `out` are valid.
     BackendError
         If the device is not available, or does not solve such systems.
+    DistributedError
+        With `group`, as in `solve_tridiagonal`.
 
     See Also
     --------
@@ -139,6 +154,10 @@ def solve_pentadiagonal(
     if the systems are few. The call waits for the numbers of the singular systems where it has to
     report them.
 
+    Systems that are cut are solved as `solve_block_tridiagonal` does, each rank's last two unknowns
+    in place of a block, if each rank has at least 4 rows and the pairs of rows are diagonally
+    dominant or the matrices positive definite; otherwise as whole systems.
+
     References
     ----------
     .. [1] G. H. Golub and C. F. Van Loan, *Matrix Computations*, 4th ed., Johns Hopkins, 2013.
@@ -154,6 +173,21 @@ def solve_pentadiagonal(
     operation = "solve_pentadiagonal"
     on_host = (device, stream) in ((None, None), ("cpu", None))
     bands = (lower2, lower, diag, upper, upper2)
+    if group is not None or split is not None:
+        return _solve_split(
+            group,
+            split,
+            dict(zip((*_NAMES, "rhs"), (*bands, rhs), strict=True)),
+            axis=axis,
+            assume=assume,
+            periodic=periodic,
+            pivot=pivot,
+            out=out,
+            on_singular=on_singular,
+            device=device,
+            stream=stream,
+            threads=threads,
+        )
     if on_host and periodic is True and out is None and check_policy(on_singular):
         direct = _solve_periodic_directly(bands, rhs, axis, assume, pivot, threads)
         if direct is not None:
@@ -194,6 +228,37 @@ def solve_pentadiagonal(
         singular = systems.explained(singular, found.matrices, policy, target)
         systems.report(singular, found.matrices, policy, 2)
     return target.finish(result, rhs, out)
+
+
+def _solve_split(
+    group: Group | None, split: Slab | None, named: dict[str, Any], **options: Any
+) -> Array:
+    """Solve with operands of which each rank holds its part."""
+    from .split import Columns, Kind, solve_split
+
+    def columns(found: _Bands, sides: Array, result: Array) -> Columns:
+        parts = [(right[None], x[None]) for right, x in _parts_of(found, sides, result)]
+        return parts, lambda: None
+
+    kind = Kind(
+        "solve_pentadiagonal",
+        _NAMES,
+        tail=1,
+        ends=2,
+        least=4,
+        least_periodic=_LEAST_PERIODIC,
+        function=solve_pentadiagonal,
+        resolve=_resolve,
+        require=_require_offered,
+        columns=columns,
+        solve=_solve,
+        solve_blocks=solve_block_tridiagonal,
+        solve_on_host=pairs.solve_on_host,
+        factor=pairs.factor,
+        apply=pairs.apply,
+    )
+    x: Array = solve_split(kind, group, split, named, **options)
+    return x
 
 
 def _parts_of(found: _Bands, sides: Array, result: Array) -> list[tuple[Array, Array]]:

@@ -65,7 +65,7 @@ def solve(
     out, on_singular, device, stream, axis, assume, periodic, pivot, threads
         As the caller gave them.
     """
-    if not _is_needed(named, stream, periodic=periodic):
+    if not is_needed(named, stream, periodic=periodic):
         return None
     target_of(operation, named, out, "rhs", device)  # raises if an operand is elsewhere
     rhs, policy = named["rhs"], check_policy(on_singular)
@@ -112,7 +112,7 @@ def is_complex_matrix(named: dict[str, Any]) -> bool:
     )
 
 
-def _is_needed(named: dict[str, Any], stream: object, *, periodic: bool) -> bool:
+def is_needed(named: dict[str, Any], stream: object, *, periodic: bool) -> bool:
     """Return whether a call is one of complex or periodic systems on a device.
 
     Open real systems with complex right-hand sides are solved twice without formulas.

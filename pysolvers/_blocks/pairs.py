@@ -130,13 +130,22 @@ def solve(
     policy: OnSingular = "raise",
 ) -> Singular:
     """Solve as `systems.solve`, also complex systems of five diagonals."""
-    if not _is_complex(matrices):
+    if target.name != "cpu":
         return systems.solve(target, matrices, rhs, x, pivot, threads, policy)
+    return solve_on_host(target, matrices, rhs, x, pivot, threads)[0]
+
+
+def solve_on_host(
+    target: Target, matrices: Matrices, rhs: Array, x: Array, pivot: int, threads: int
+) -> tuple[Singular, int]:
+    """Solve as `systems.solve_on_host`, also complex systems of five diagonals."""
+    if not _is_complex(matrices):
+        return systems.solve_on_host(target, matrices, rhs, x, pivot, threads)
     blocks, sides = _real_blocks(matrices), _stacked(rhs)
     to = np.empty_like(sides)
-    singular = systems.solve(target, blocks, sides, to, pivot, threads, policy)
+    singular, pivoted = systems.solve_on_host(target, blocks, sides, to, pivot, threads)
     x[...] = _unstacked(to, matrices.rows)
-    return _in_rows(singular, matrices.rows)
+    return _in_rows(singular, matrices.rows), pivoted
 
 
 def factor(target: Target, matrices: Matrices, pivot: int, threads: int) -> Factors:

@@ -340,6 +340,13 @@ def solve(
     """
     if target.name != "cpu":
         return _solve_on_device(target, matrices, rhs, x, pivot, threads, policy)
+    return solve_on_host(target, matrices, rhs, x, pivot, threads)[0]
+
+
+def solve_on_host(
+    target: Target, matrices: Matrices, rhs: Array, x: Array, pivot: int, threads: int
+) -> tuple[Singular, int]:
+    """Solve as `solve`; also return the number of systems with exchanges across blocks."""
     batch, tail = matrices.batch, matrices.tail
     sides = 1 if matrices.side == 0 else 2
     views = [view for view in matrices.operands if view is not None]
@@ -354,7 +361,7 @@ def solve(
         to = np.empty(to.shape, to.dtype)
     info = np.zeros(to.shape[:2], np.int32)
     sizes = (matrices.rows, *to.shape[:2])
-    _run(
+    report = _run(
         target,
         matrices,
         "solve",
@@ -370,7 +377,7 @@ def solve(
         rest = [axis for axis in range(len(batch)) if axis not in order]
         moved = x.transpose([*rest, *order, *range(len(batch), x.ndim)])
         moved[...] = to.reshape(moved.shape)
-    return find_singular(info.ravel(), plan)
+    return find_singular(info.ravel(), plan), report["pivoted"]
 
 
 def _solve_on_device(

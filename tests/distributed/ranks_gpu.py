@@ -8,6 +8,15 @@ import own_device  # noqa: F401, I001  before CUDA is used
 import gpu_libraries
 import numpy as np
 import oracle
+from ranks_blocks import (
+    band_product,
+    options_of,
+    own_part,
+    product,
+    random_bands,
+    random_blocks,
+    require_solution,
+)
 from ranks_factor import solved as solved_by_factor
 from ranks_steps import faces_of_part
 from ranks_solve import cut, joined, singular_operands, solved
@@ -132,6 +141,36 @@ def check_recurrences(group, rng):
                 np.testing.assert_allclose(
                     whole, expected, rtol=1e-10, atol=1e-12 * np.abs(expected).max()
                 )
+
+
+def check_blocks(group, rng):
+    """Also periodic ones, of every library."""
+    for kind in gpu_libraries.LIBRARIES.values():
+        try:
+            library = kind()
+        except ImportError:
+            continue
+        for side, form, dtype in (
+            (2, "dominant", "f8"),
+            (3, "definite", "f8"),
+            (2, "general", "f4"),
+        ):
+            blocks = random_blocks(rng, (7,), 501, side, dtype, form)
+            bands = random_bands(rng, (7,), 1001, dtype, form)
+            rhs, right = (oracle.uniform(rng, s, dtype) for s in ((7, 501, side, 2), (7, 1001)))
+            for periodic in (False, True):
+                if periodic and (form == "definite" or group.size == 1):
+                    continue
+                options = {"periodic": periodic, "group": group, "split": Slab(-1)}
+                options |= options_of(form)
+                parts = [library.array(own_part(group, a, 1)) for a in (*blocks, rhs)]
+                x = library.get(pysolvers.solve_block_tridiagonal(*parts, **options))
+                x = joined(group, x, 1)
+                require_solution(blocks, rhs, x, product, periodic=periodic, tail=3)
+                parts = [library.array(own_part(group, a, 1)) for a in (*bands, right)]
+                x = library.get(pysolvers.solve_pentadiagonal(*parts, **options))
+                x = joined(group, x, 1)
+                require_solution(bands, right, x, band_product, periodic=periodic, tail=1)
 
 
 def check_singular_systems(group, rng):

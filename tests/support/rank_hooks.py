@@ -7,6 +7,8 @@ from unittest.mock import patch
 import numpy as np
 
 from pysolvers import _progress
+from pysolvers._blocks import split as split_blocks
+from pysolvers._blocks.split import Part
 from pysolvers._recurrence import split as split_recurrences
 from pysolvers._runtime import mailboxes
 from pysolvers._runtime.device import address_of  # noqa: F401  for devices of host memory
@@ -51,6 +53,17 @@ def going_on():
 def failing_reduction(error=None):
     """Return a context in which the elimination of a rank raises an error, or does not."""
     return patch.object(Matrices, "reduce", autospec=True, side_effect=error or _REDUCE)
+
+
+def failing_blocks(error):
+    """Return a context in which the elimination of a part of block systems raises an error."""
+    return patch.object(Part, "reduce", side_effect=error)
+
+
+def without_whole_lines():
+    """Return a context in which block systems that are solved as whole lines raise an error."""
+    error = AssertionError("solved as whole lines")
+    return patch.object(split_blocks, "_solve_whole", side_effect=error)
 
 
 def failing_recurrences(error):

@@ -1,0 +1,851 @@
+r"""Block tridiagonal and pentadiagonal systems of arrays that are split over the ranks of a group.
+
+The partition method of _ends.py with blocks of s x s numbers in place of numbers. Rank p holds the
+rows 0 .. m - 1 of its part; its last unknowns y_p, those of one block row, or of two rows of five
+diagonals, are a separator. The interior rows form a matrix T of their own, and give
+
+    x = g - l y_{p-1} - u y_p,   T g = r,   T l = L_0 in the first block,   T u = U in the last one,
+
+with s columns l and u. What they leave in the last rows, and the first unknowns of the next rank,
+form a reduced system: block tridiagonal, one row per rank, periodic if the lines are. Each rank
+knows it after one exchange of 5 s^2 numbers for each matrix and 2 s for each right-hand side, and
+solves it.
+
+l and u decay in dominant and in definite matrices from their end on; they are computed in the rows
+at this end that count alone, by factors of these rows, or, if these are most rows, of the interior.
+Words per row of blocks with one right-hand side: those of a solve, 3 s^2 + 2 s, and for each row of
+l and of u the factors, s^2 written and s^2 + 2 s of their sum with g.
+
+No row exchanges across the ends: stable for block diagonally dominant matrices, where l and u are
+at most 1 in norm and the reduced system is dominant, and for positive definite ones, whose
+interiors and reduced systems are definite with condition numbers at most that of the whole. Other
+systems are solved as whole lines: each rank gets a share of them, complete. So are those of which
+one is singular, as this finds their first bad pivots.
+
+Source: Wang, ACM Trans. Math. Softw. 7 (1981) 170-183.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import axis_number, require_flag
+from .._errors import SingularSystemError
+from .._options import OnSingular, check_policy, check_threads
+from .._runtime.arrays import real_of
+from .._runtime.interop import shape_of
+from .._runtime.singular import Singular
+from ..distributed import Group, Slab
+from ..distributed._ends import packed, unpacked, until_negligible
+from ..distributed._group import own_device
+from ..distributed._systems import (
+    NO_FAILURES,
+    Failures,
+    check_sizes,
+    checked_group,
+    merged,
+    numbered,
+)
+from ..distributed._whole import Shares
+from . import formulas, systems
+from .systems import Factors, Matrices
+
+Array = NDArray[Any]
+
+_NUMBERS = 5  # blocks of a matrix that the ranks exchange
+
+
+# Right-hand sides and where their solutions are written, columns first, and what follows.
+Columns = tuple[list[tuple[Array, Array]], Callable[[], None]]
+
+
+class Kind(NamedTuple):
+    """What the systems of a function are.
+
+    Attributes
+    ----------
+    operation : str
+        The function.
+    names : tuple of str
+        The diagonals.
+    tail : int
+        Number of axes of an operand from that of the rows on.
+    ends : int
+        Number of rows of a separator.
+    least : int
+        The fewest rows of a part that is eliminated.
+    least_periodic : int
+        The fewest rows of a periodic system.
+    function : callable
+        It, for systems that are not split.
+    resolve, require, columns, solve : callable
+        Its parts: checks of the operands; what a device does not offer; views of right-hand sides;
+        the solution.
+    solve_blocks : callable
+        Solves the reduced systems.
+    solve_on_host, factor, apply : callable
+        Those of `systems`, for matrices.
+    """
+
+    operation: str
+    names: tuple[str, ...]
+    tail: int
+    ends: int
+    least: int
+    least_periodic: int
+    function: Callable[..., Any]
+    resolve: Callable[..., tuple[Any, Array, Array]]
+    require: Callable[..., None]
+    columns: Callable[[Any, Array, Array], Columns]
+    solve: Callable[..., Singular]
+    solve_blocks: Callable[..., Array]
+    solve_on_host: Callable[..., tuple[Singular, int]]
+    factor: Callable[..., Factors]
+    apply: Callable[..., Array]
+
+
+class _Call(NamedTuple):
+    """A call of this rank, checked."""
+
+    kind: Kind
+    named: dict[str, Any]
+    found: Any
+    sides: Array
+    result: Array
+    assume: Any
+    periodic: bool
+    pivot: bool | None
+    code: int
+    policy: OnSingular
+    threads: int
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The batch shape of the matrices, of as many axes as that of the solutions."""
+        matrices: Matrices = self.found.matrices
+        given = [v for v in matrices.operands if v is not None]
+        own = np.broadcast_shapes(*(view.shape[: -matrices.tail] for view in given))
+        return (1,) * (len(matrices.batch) - len(own)) + own
+
+
+def solve_split(
+    kind: Kind,
+    group: Group | None,
+    split: Slab | None,
+    named: dict[str, Any],
+    *,
+    axis: int,
+    assume: Any,
+    periodic: bool,
+    pivot: bool | None,
+    out: Any,
+    on_singular: OnSingular,
+    device: str | None,
+    stream: object,
+    threads: int | None,
+) -> Any:
+    """Solve with operands of which each rank holds its part."""
+    operation, rhs = kind.operation, named["rhs"]
+    group, split = checked_group(group, split)
+    by_formulas = False
+    with group.agreement(operation) as agreed:
+        require_flag("periodic", periodic)
+        policy, count = check_policy(on_singular), check_threads(threads)
+        given = {name: value for name, value in named.items() if value is not None}
+        places = given if out is None else {**given, "out": out}
+        device = own_device(device, group, places)
+        systems.require_operands(operation, named)
+        ndim = max(1, *(len(shape_of(value)) - kind.tail + 1 for value in given.values()))
+        along = split.of(ndim)
+        place = axis_number(axis, ndim, f"operands of {ndim} axes before those of the blocks")
+        is_cut = along == place and group.size > 1
+        by_formulas = not is_cut and formulas.is_needed(named, stream, periodic=bool(periodic))
+        agreed.same = {
+            "operands": [*given],
+            "assume": assume,
+            "periodic": bool(periodic),
+            "pivot": pivot,
+            "on_singular": policy,
+            "whether systems are cut": is_cut,
+        }
+        if not by_formulas:
+            found, sides, result = kind.resolve(
+                operation,
+                named,
+                axis,
+                assume,
+                out,
+                periodic=bool(periodic) and not is_cut,
+                device=device,
+                stream=stream,
+            )
+            code = systems.pivoting(found.target.backend, assume, pivot)
+            kind.require(operation, found, periodic=bool(periodic) and not is_cut)
+            options = assume, bool(periodic), pivot, code, policy, count
+            call = _Call(kind, named, found, sides, result, *options)
+            if is_cut:
+                call = _with_all_rows(call, group, place - ndim)
+            full = result.shape
+            agreed.own = full[along]
+            agreed.same |= {
+                "dtype": str(result.dtype),
+                "complex matrices": found.is_complex,
+                "shape": tuple(":" if k == along else size for k, size in enumerate(full)),
+                "axis": place,
+                "batch shape of the matrices": call.batch if is_cut else None,
+            }
+    if by_formulas:
+        with group.agreement(operation):
+            return kind.function(
+                **named,
+                axis=axis,
+                assume=assume,
+                periodic=periodic,
+                pivot=pivot,
+                out=out,
+                on_singular=on_singular,
+                device=device,
+                stream=stream,
+                threads=threads,
+            )
+    check_sizes(along, agreed.found)
+    sizes, singular = agreed.found, None
+    if is_cut and periodic:
+        systems.require_periodic_rows(operation, sum(sizes), kind.least_periodic)
+    if result.size and is_cut:
+        singular = _solve_cut(group, call, sizes)
+    elif result.size:
+        with group.agreement(operation) as done:
+            own = kind.solve(found, sides, result, code, count, policy)
+            done.own = systems.explained(own, found.matrices, policy, found.target)
+        singular = done.found[0]
+        if group.size > 1:
+            singular = merged(done.found, sizes, along - (along > place))
+    answer = found.target.finish(result, rhs, out)
+    if singular is not None:
+        systems.report(singular, found.matrices, policy, 3)
+    return answer
+
+
+def _with_all_rows(call: _Call, group: Group, axis: int) -> _Call:
+    """Return a call with constant operands in all rows, or raise if one lacks rows of a neighbour.
+
+    An operand with one row is one of all rows also where a part has no more rows than it could
+    omit. `axis` is that of the rows, negative.
+    """
+    matrices, tail = call.found.matrices, call.kind.tail
+    half, operands = len(matrices.operands) // 2, []
+    for number, (name, view) in enumerate(zip(call.kind.names, matrices.operands, strict=True)):
+        shape = () if call.named[name] is None else shape_of(call.named[name])
+        lead = shape[: len(shape) - tail + 1]
+        length = 1 if len(lead) < -axis else lead[axis]
+        length = lead[0] if len(lead) == 1 else length
+        is_constant = length == 1 and (tail > 1 or len(lead) != 1)
+        if call.named[name] is None:
+            pass
+        elif is_constant and view.shape[-tail] < matrices.rows:
+            rest = view.shape[view.ndim - tail + 1 :]
+            view = systems.expanded(view, (*view.shape[:-tail], matrices.rows, *rest))
+        elif not is_constant and length < matrices.rows:
+            _require_end(call, group, name, number < half, length)
+        operands.append(view)
+    matrices = matrices._replace(operands=tuple(operands))
+    return call._replace(found=call.found._replace(matrices=matrices))
+
+
+def _require_end(call: _Call, group: Group, name: str, is_lower: bool, length: int) -> None:
+    """Raise unless this rank may omit entries of an off-diagonal."""
+    end = 0 if is_lower else group.size - 1
+    if group.rank == end and not call.periodic:
+        return
+    rule = (
+        f"only rank {end}, which holds the {'first' if is_lower else 'last'} row, may omit entries"
+    )
+    if call.periodic:
+        rule = "a periodic system has all entries"
+    raise ValueError(
+        f"{name}: {rule}; rank {group.rank} has {length} for {call.found.matrices.rows} rows"
+    )
+
+
+def _solve_cut(group: Group, call: _Call, sizes: Sequence[int]) -> Singular | None:
+    """Solve systems that are cut: by the partition method, or as whole lines."""
+    with group.agreement(call.kind.operation):
+        parts, finish = call.kind.columns(call.found, call.sides, call.result)
+    always = call.found.target.backend.PIVOTS["always"]
+    singular = None
+    if (
+        call.code == always
+        or min(sizes) < call.kind.least
+        or not _solve_by_ends(group, call, parts)
+    ):
+        singular = _solve_whole(group, call, parts, sizes)
+    finish()
+    return singular
+
+
+class Spike(NamedTuple):
+    """The columns of l or u in the interior rows in which they are not negligible."""
+
+    rows: slice
+    values: Array  # (s, ..., rows[, s])
+
+
+class Coefficients(NamedTuple):
+    """What the elimination of a matrix leaves, (..., s, s), of one rank or of all, (ranks, ...)."""
+
+    l: Array  # noqa: E741 - the names of the formulas
+    u: Array
+    a: Array
+    b: Array
+    c: Array
+
+
+class Part:
+    """The rows of one rank of the matrices.
+
+    Parameters
+    ----------
+    call : _Call
+        The call of this rank.
+    ranks : (int, int)
+        Number of this rank, and of all ranks.
+    """
+
+    def __init__(self, call: _Call, ranks: tuple[int, int]) -> None:
+        kind, matrices = call.kind, call.found.matrices
+        rank, size = ranks
+        self._call, self._kind, self._target = call, kind, call.found.target
+        self._matrices = matrices._replace(batch=call.batch, periodic=())
+        self._rows = matrices.rows
+        self._has_left = call.periodic or rank > 0
+        self._has_right = call.periodic or rank < size - 1
+        self.batch, self.dtype = call.batch, np.dtype(matrices.dtype)
+        self.side = matrices.side or kind.ends
+        self._last = self._rows - kind.ends  # the first row of the separator
+        self.interior = slice(0, self._last)
+        self._factors: Factors | None = None
+        first = self.left(0) if self._has_left else self._zero()
+        last = self.right(self._last) if self._has_right else self._zero()
+        #: What the first row has of the rank before, and the last one of the next rank.
+        self.coupling = [first, last]
+
+    def is_dominant(self) -> bool:
+        """Whether the rows are dominant of which the factors of the interior do not know it."""
+        step = self._kind.ends
+        if self._matrices.side > self._target.backend.FAST_SIDE:  # of such blocks they know of none
+            return self._all_are_dominant()
+        return all(
+            _is_dominant(
+                self.coupling[0] if place == 0 else self.left(place),
+                self.middle(place),
+                self.coupling[1] if place == self._last else self.right(place),
+            )
+            for place in {0, max(self._last - step, 0), self._last}
+        )
+
+    def pivoting(self, code: int) -> int:
+        """Return the pivoting of the interior: none if all rows are dominant, where it is tested.
+
+        Complex matrices of five diagonals are blocks whose test would fail at a row of the identity
+        before an odd number of rows; the rows are tested here, on the host.
+        """
+        pivots = self._target.backend.PIVOTS
+        if code != pivots["auto"] or self._matrices.side or self.dtype.kind != "c":
+            return code
+        sums = np.zeros((*self.batch, self._last), np.float64)
+        for number in range(len(self._kind.names)):
+            band = np.abs(self._operand(number)) * (
+                -1 if number == len(self._kind.names) // 2 else 1
+            )
+            first = self._rows - band.shape[-1] if number < len(self._kind.names) // 2 else 0
+            part = band[..., : self._last - first]
+            sums[..., first : first + part.shape[-1]] += part
+        return pivots["never"] if (sums <= 0).all() else code
+
+    def _all_are_dominant(self) -> bool:
+        """Whether all rows are dominant, of blocks on the host."""
+        lower, diag, upper = (np.asarray(self._operand(number)) for number in range(3))
+        first, last = (block[..., None, :, :] for block in self.coupling)
+        before = lower[..., lower.shape[-3] - self._rows + 1 :, :, :]
+        after = upper[..., : self._rows - 1, :, :]
+        return (
+            _is_dominant(first, diag[..., :1, :, :], after[..., :1, :, :])
+            and _is_dominant(before[..., -1:, :, :], diag[..., -1:, :, :], last)
+            and _is_dominant(before[..., :-1, :, :], diag[..., 1:-1, :, :], after[..., 1:, :, :])
+            if self._rows > 1
+            else _is_dominant(first, diag, last)
+        )
+
+    def spikes(self, code: int, threads: int) -> list[Spike | None]:
+        """Return l and u in the rows in which they count; None for those that are 0."""
+        found: list[Spike | None] = []
+        for is_left in (True, False):
+            if not self._last:
+                found.append(None)
+                continue
+            coupling = self.coupling[0] if is_left else self.right(self._last - self._kind.ends)
+            found.append(self._spike(coupling, code, threads, is_left=is_left))
+        return found
+
+    def coefficients(self, spikes: Sequence[Spike | None]) -> Coefficients:
+        """Return the coefficients of the ends."""
+        last, middle = self._last, self.middle(self._last)
+        if not last:
+            identity = np.eye(self.side, dtype=self.dtype)
+            return self._full(self._zero(), -identity, self.coupling[0], middle, self.coupling[1])
+        (l_first, l_last), (u_first, u_last) = (self._ends_of(spike) for spike in spikes)
+        lower = self.left(last)
+        return self._full(
+            l_first, u_first, -lower @ l_last, middle - lower @ u_last, self.coupling[1]
+        )
+
+    def reduce(
+        self, rhs: Array, x: Array, code: int, threads: int
+    ) -> tuple[Array, Array, Array] | None:
+        """Return g of the interior, and g_0 and d of right-hand sides (columns, ..., s).
+
+        x is the interior of the solution: g is there, unless it would replace the right-hand sides.
+        None if a row is exchanged or a pivot is bad.
+        """
+        last, target = self._last, self._target
+        end = target.download(self._at(rhs, last))
+        if not last:
+            return rhs, np.zeros_like(end), end
+        g = self._solved(self._rows_of(rhs), x, code, threads)
+        if g is None:
+            return None
+        first, before = (target.download(self._at(g, k)) for k in (0, last - self._kind.ends))
+        with np.errstate(all="ignore"):
+            return g, first, end - _times(self.left(last), before)
+
+    def _solved(self, rhs: Array, x: Array, code: int, threads: int) -> Array | None:
+        """Return the solution of the interior, or None as `reduce`.
+
+        With factors where there are several right-hand sides, as one process, and on a device,
+        which does not say whether a solve has exchanged rows.
+        """
+        backend, target = self._target.backend, self._target
+        has_many = len(rhs) > 1 and code != backend.PIVOTS["auto"]
+        if self._factors is None and (has_many or target.name != "cpu"):
+            self._factors = self._factored(self.interior, code, threads)
+        made = self._factors
+        is_fast = self._matrices.side <= backend.FAST_SIDE  # others always exchange rows
+        if made is not None and len(made.singular.rows):
+            return None
+        if made is not None and not (is_fast and made.pivot == backend.PIVOTS["always"]):
+            return self._apply(made, rhs, x, threads)
+        to = target.packed(x) if np.may_share_memory(rhs, x) else x
+        matrices = self._part_of(self.interior)._replace(batch=self.batch_of(rhs))
+        singular, pivoted = self._kind.solve_on_host(target, matrices, rhs, to, code, threads)
+        return None if len(singular.rows) or (is_fast and pivoted) else to
+
+    def substitute(
+        self,
+        x: Array,
+        interior: Array,
+        g: Array,
+        spikes: Sequence[Spike | None],
+        ends: Sequence[Array],
+    ) -> None:
+        """Write the solution, from the separators (columns, ..., s) before and of this rank.
+
+        `interior` and `g` are those of `reduce`.
+        """
+        target, last = self._target, self._last
+        if last:
+            more = (None,) * (1 if self._kind.tail == 1 else 2)
+            known = np.isfinite(ends[0]).all(-1) & np.isfinite(ends[1]).all(-1)
+            everywhere: list[tuple[Array, Array]] = []
+            if not known.all():  # then it is not finite in any row, also not where l and u vanish
+                bad = np.where(known, 0, np.inf).astype(real_of(x.dtype)).astype(x.dtype)
+                nothing = target.zeros((1,) * x.ndim, x.dtype)
+                everywhere.append((nothing, bad[(..., *more)]))
+            some = []
+            for spike, end in zip(spikes, ends, strict=True):
+                if spike is None:
+                    continue
+                pairs = [
+                    (spike.values[q], np.ascontiguousarray(-end[..., q])[(..., *more)])
+                    for q in range(self.side)
+                ]
+                if spike.rows == self.interior:
+                    everywhere += pairs
+                else:
+                    some.append((spike.rows, pairs))
+            with np.errstate(all="ignore"):
+                if g is not interior or everywhere:
+                    target.write_sum(interior, g, everywhere)
+                for rows, pairs in some:
+                    part = self._rows_of(x, rows)
+                    target.write_sum(part, part, pairs)
+        own = np.ascontiguousarray(ends[1], dtype=x.dtype)
+        target.write(self._at(x, last), target.upload(own))
+
+    def interior_of(self, x: Array) -> Array:
+        """View the interior rows of solutions."""
+        return self._rows_of(x)
+
+    def left(self, row: int) -> Array:
+        """Return the block of a row, or of two rows, and of those before."""
+        if self._kind.ends == 1:
+            return self._entry(0, row)
+        zero = self._entry(2, row) * 0
+        return _block(self._entry(0, row), self._entry(1, row), zero, self._entry(0, row + 1))
+
+    def middle(self, row: int) -> Array:
+        """Return the diagonal block of a row, or of two rows."""
+        if self._kind.ends == 1:
+            return self._entry(1, row)
+        return _block(
+            self._entry(2, row),
+            self._entry(3, row),
+            self._entry(1, row + 1),
+            self._entry(2, row + 1),
+        )
+
+    def right(self, row: int) -> Array:
+        """Return the block of a row, or of two rows, and of those after."""
+        if self._kind.ends == 1:
+            return self._entry(2, row)
+        zero = self._entry(2, row) * 0
+        return _block(self._entry(4, row), zero, self._entry(3, row + 1), self._entry(4, row + 1))
+
+    def _entry(self, number: int, row: int) -> Array:
+        """Return an entry, or a block, of a diagonal in a row, with all batch axes of the matrices.
+
+        It is 0 where the diagonal has none: it couples to no row.
+        """
+        view, tail = self._operand(number), self._kind.tail
+        missing = self._rows - view.shape[-tail] if number < len(self._kind.names) // 2 else 0
+        place = row - missing
+        rest = view.shape[view.ndim - tail + 1 :]
+        if not 0 <= place < view.shape[-tail]:
+            return np.zeros((*self.batch, *rest), self.dtype)
+        at = (..., place) if tail == 1 else (..., place, slice(None), slice(None))
+        value = self._target.download(view[at])
+        return np.broadcast_to(value, (*self.batch, *rest))
+
+    def _operand(self, number: int) -> Array:
+        operand = self._matrices.operands[number]
+        assert operand is not None
+        return operand
+
+    def _zero(self) -> Array:
+        return np.zeros((*self.batch, self.side, self.side), self.dtype)
+
+    def _full(self, *parts: Array) -> Coefficients:
+        """Return coefficients with the batch axes of the matrices."""
+        shape = (*self.batch, self.side, self.side)
+        return Coefficients(*(np.broadcast_to(part, shape) for part in parts))
+
+    def _factored(self, rows: slice, code: int, threads: int) -> Factors:
+        """Factor consecutive interior rows."""
+        made: Factors = self._kind.factor(self._target, self._part_of(rows), code, threads)
+        return made
+
+    def _part_of(self, rows: slice) -> Matrices:
+        """Return the matrices of consecutive interior rows."""
+        operands, tail = [], self._kind.tail
+        for number in range(len(self._kind.names)):
+            view = self._operand(number)
+            is_lower = number < len(self._kind.names) // 2
+            missing = self._rows - view.shape[-tail] if is_lower else 0
+            part = slice(max(rows.start - missing, 0), rows.stop - missing)
+            operands.append(view[..., part] if tail == 1 else view[..., part, :, :])
+        return self._matrices._replace(rows=rows.stop - rows.start, operands=tuple(operands))
+
+    def batch_of(self, rhs: Array) -> tuple[int, ...]:
+        """Return the batch axes of right-hand sides, their columns first."""
+        return rhs.shape[: -min(self._kind.tail, 2)]
+
+    def _apply(self, made: Factors | None, rhs: Array, x: Array | None, threads: int) -> Array:
+        """Solve for right-hand sides; a device writes to x unless x overlaps them."""
+        if self._target.name == "cpu":
+            return self._kind.apply(self._target, made, "N", rhs, threads)
+        if x is None or (x is not rhs and np.may_share_memory(rhs, x)):
+            x = self._target.packed(rhs if x is None else x)
+        assert made is not None
+        return systems.apply(self._target, made, "N", rhs, threads, x)
+
+    def _spike(self, coupling: Array, code: int, threads: int, *, is_left: bool) -> Spike | None:
+        """Solve for l or u, in as many rows as it takes to vanish; None if it is zero."""
+        if not coupling.any():
+            return None
+        rows, ends, target = self._last, self._kind.ends, self._target
+
+        def solved(part: slice, made: Factors | None) -> Array:
+            count = part.stop - part.start
+            rest = (self.side,) * (self._kind.tail > 1)
+            right = target.zeros((self.side, *self.batch, count, *rest), self.dtype)
+            columns = np.ascontiguousarray(np.moveaxis(coupling, -1, 0), dtype=self.dtype)
+            place = self._at(right, 0 if is_left else count - ends)
+            target.write(place, target.upload(columns))
+            return self._apply(made, right, right, threads)
+
+        def attempt(count: int) -> tuple[Spike, float, float]:
+            part = slice(0, count) if is_left else slice(rows - count, rows)
+            # Of dominant and definite matrices; of others the solve of all rows finds it.
+            made = self._factored(part, target.backend.PIVOTS["never"], threads)
+            values = solved(part, made)
+            is_sound = not len(made.singular.rows)
+            half = count // 2
+            places = (0, half, count - ends) if is_left else (count - ends, half, 0)
+            start, middle, end = (
+                np.moveaxis(target.download(self._at(values, place)), 0, -1) for place in places
+            )
+            beyond = self.left(count) if is_left else self.right(part.start - ends)
+            with np.errstate(all="ignore"):
+                residual = _largest_ratio(beyond @ end, coupling) if is_sound else 1.0
+                decay = _largest_ratio(middle, start) if is_sound else 1.0
+            return Spike(part, values), residual, decay
+
+        found = until_negligible(rows, float(np.finfo(self.dtype).eps), attempt)
+        if found is not None:
+            return found
+        if self._factors is None:
+            self._factors = self._factored(self.interior, code, threads)
+        return Spike(self.interior, solved(self.interior, self._factors))
+
+    def _ends_of(self, spike: Spike | None) -> list[Array]:
+        """Return l or u, (..., s, s), in the first and in the last interior row."""
+        found = []
+        for row in (0, self._last - self._kind.ends):
+            if spike is None or not spike.rows.start <= row < spike.rows.stop:
+                found.append(self._zero())
+            else:
+                part = self._at(spike.values, row - spike.rows.start)
+                found.append(np.moveaxis(self._target.download(part), 0, -1))
+        return found
+
+    def _rows_of(self, view: Array, rows: slice | None = None) -> Array:
+        """View rows, the interior ones by default, of right-hand sides or solutions."""
+        rows = self.interior if rows is None else rows
+        return view[..., rows] if self._kind.tail == 1 else view[..., rows, :]
+
+    def _at(self, view: Array, row: int) -> Array:
+        """View a block row, or two rows, of right-hand sides or solutions: (..., s)."""
+        return view[..., row : row + 2] if self._kind.tail == 1 else view[..., row, :]
+
+
+def _solve_by_ends(group: Group, call: _Call, parts: Sequence[tuple[Array, Array]]) -> bool:
+    """Solve by the partition method; False if the systems must be solved as whole lines."""
+    operation, rank = call.kind.operation, group.rank
+    backend = call.found.target.backend
+    is_tested = call.code == backend.PIVOTS["auto"]
+    matrices: Matrices = call.found.matrices
+    side = matrices.side or call.kind.ends
+    kept: list[tuple[Array, Array, Array]] = []
+    with group.agreement(operation):
+        part = Part(call, (rank, group.size))
+    _complete_halves(group, call, part)
+    shapes = [(*part.batch, side, side)] * _NUMBERS
+    for rhs, _ in parts:
+        shapes += [(*part.batch_of(rhs), side)] * 2
+    count, dtype = sum(map(prod, shapes)), np.dtype(matrices.dtype)
+    with group._agreed_numbers(operation, count, dtype) as eliminated:
+        is_usable = not is_tested or part.is_dominant()
+        try:
+            code = part.pivoting(call.code)
+            if is_usable:
+                spikes = part.spikes(code, call.threads)
+                numbers = [*part.coefficients(spikes)]
+            for rhs, x in parts if is_usable else ():
+                interior = part.interior_of(x)
+                reduced = part.reduce(rhs, interior, code, call.threads)
+                if reduced is None:
+                    is_usable = False
+                    break
+                g, *ends = reduced
+                kept.append((x, interior, g))
+                numbers += ends
+        except systems.ExchangesNeededError:
+            is_usable = False
+        if is_usable:
+            eliminated.mine = packed(numbers, dtype)
+    if eliminated.numbers is None:
+        return False
+    found = unpacked(eliminated.numbers, shapes)
+    coefficients, sides = Coefficients(*found[:_NUMBERS]), found[_NUMBERS:]
+    y = _solve_reduced(call, coefficients, sides)
+    if y is None:
+        return False
+    for (x, interior, g), values in zip(kept, y, strict=True):
+        part.substitute(x, interior, g, spikes, (values[rank - 1], values[rank]))
+    return True
+
+
+def _complete_halves(group: Group, call: _Call, part: Part) -> None:
+    """Find what rows have of the neighbour if one half of symmetric matrices is given; collective.
+
+    It is the conjugate transpose of the other half, of which the neighbour has the row.
+    """
+    missing = [name for name in call.kind.names if call.named[name] is None]
+    if not missing:
+        return
+    is_lower = call.kind.names.index(missing[0]) < len(call.kind.names) // 2
+    known = part.coupling[1] if is_lower else part.coupling[0]
+    full = np.ascontiguousarray(np.broadcast_to(known, (*part.batch, *known.shape[-2:])))
+    every = group.allgather(call.kind.operation, full)
+    other = every[(group.rank - 1 if is_lower else group.rank + 1) % group.size]
+    part.coupling[0 if is_lower else 1] = np.swapaxes(other.conj(), -1, -2)
+
+
+def _solve_reduced(call: _Call, found: Coefficients, sides: Sequence[Array]) -> list[Array] | None:
+    """Return the separators of all ranks, (ranks, columns, ..., s); None if this fails."""
+    ranks = len(found.a)
+    c = found.c
+    if not call.periodic:
+        c = np.concatenate([c[:-1], np.zeros_like(c[-1:])])
+    with np.errstate(all="ignore"):
+        lower, upper = found.a, -c @ np.roll(found.u, -1, axis=0)
+        diag = found.b - c @ np.roll(found.l, -1, axis=0)
+        right = []
+        for g, d in zip(sides[::2], sides[1::2], strict=True):
+            wide = c.reshape(ranks, *(1,) * (d.ndim + 1 - c.ndim), *c.shape[1:])
+            right.append(d - _times(wide, np.roll(g, -1, axis=0)))
+    is_ring = call.periodic and ranks > 2
+    if call.periodic and ranks == 2:  # both neighbours are one rank
+        both = lower + upper
+        lower = upper = both
+    # (ranks, columns, ..., s) -> (..., ranks, s, columns)
+    columns = np.concatenate([np.moveaxis(d, (0, 1), (-3, -1)) for d in right], -1)
+    blocks = [np.moveaxis(part, 0, -3) for part in (lower, diag, upper)]
+    if not all(np.isfinite(block).all() for block in blocks):
+        return None
+    try:
+        y = call.kind.solve_blocks(
+            *blocks,
+            columns,
+            assume=call.assume,
+            periodic=is_ring,
+            threads=call.threads or None,
+        )
+    except SingularSystemError:  # the same numbers on all ranks, and so the same outcome
+        return None
+    bounds = np.cumsum([d.shape[1] for d in right])[:-1]
+    return [np.moveaxis(part, (-3, -1), (0, 1)) for part in np.split(y, bounds, -1)]
+
+
+def _solve_whole(
+    group: Group, call: _Call, parts: Sequence[tuple[Array, Array]], sizes: Sequence[int]
+) -> Singular:
+    """Solve every line on one rank of the host, as on one device."""
+    kind, target = call.kind, call.found.target
+    operation, tail = kind.operation, kind.tail
+    matrices: Matrices = call.found.matrices
+    batch, rows = matrices.batch, matrices.rows
+    lines, half = prod(batch), len(kind.names) // 2
+    shares = Shares(group, operation, sizes, lines)
+    with group.agreement(operation):
+        given = {}
+        for number, (name, view) in enumerate(zip(kind.names, matrices.operands, strict=True)):
+            if call.named[name] is not None:
+                assert view is not None
+                own = _rows_last(target.download(view), tail)
+                if own.shape[-1] < rows:
+                    missing = np.zeros((*own.shape[:-1], rows - own.shape[-1]), own.dtype)
+                    pair = [missing, own] if number < half else [own, missing]
+                    own = np.concatenate(pair, -1)
+                given[name] = _as_lines(own, batch, tail - 1)
+        rights = []
+        for rhs, _ in parts:
+            own = np.moveaxis(target.download(rhs), 0, len(batch))  # (..., columns, rows[, s])
+            own = own if tail == 1 else np.moveaxis(own, -2, -1)
+            rights.append(_as_lines(own, batch, own.ndim - len(batch) - 1))
+    whole = {name: shares.to_lines(own) for name, own in given.items()}
+    sides = [shares.to_lines(right) for right in rights]
+    singular, solutions, failures = None, sides, NO_FAILURES
+    with group.agreement(operation) as done:
+        if len(shares.own):
+            solutions, found = [], None
+            for right in sides:
+                columns = np.moveaxis(right, 1, -1)  # ([s,] rows, columns)
+                columns = np.moveaxis(columns, 1, 2) if tail > 1 else columns[..., 0]
+                named = {n: whole.get(n) for n in kind.names}
+                named = {
+                    n: v if v is None or tail == 1 else np.moveaxis(v, -1, 1)
+                    for n, v in named.items()
+                }
+                found, view, result = kind.resolve(
+                    operation, {**named, "rhs": columns}, -1, call.assume, None,
+                    periodic=call.periodic,
+                )  # fmt: skip
+                code = systems.pivoting(found.target.backend, call.assume, call.pivot)
+                policy = "nan" if call.policy == "nan" else "ignore"
+                answer = kind.solve(found, view, result, code, call.threads, policy)
+                singular = answer if singular is None else singular
+                x = np.moveaxis(result, 1, 2) if tail > 1 else result[..., None]
+                solutions.append(np.moveaxis(x, -1, 1))
+            assert found is not None and singular is not None
+            known = systems.explained(singular, found.matrices, call.policy)
+            entry = known.entry
+            first = shares.own.start
+            if entry is not None:
+                entry = replace(entry, system=(entry.system[0] + first,))
+            failures = Failures(first + known.systems[:, 0], known.rows, entry)
+        done.own = failures
+    for (_, x), own in zip(parts, solutions, strict=True):
+        part = shares.from_lines(np.ascontiguousarray(own))
+        part = part.reshape(*batch, *part.shape[1:])
+        part = part if tail == 1 else np.moveaxis(part, -1, -2)
+        part = np.moveaxis(part, len(batch), 0)
+        with group.agreement(operation):
+            target.write(x, target.upload(np.ascontiguousarray(part)))
+    return numbered(done.found, batch)
+
+
+def _rows_last(view: Array, tail: int) -> Array:
+    """Move the rows behind the axes of a block."""
+    return view if tail == 1 else np.moveaxis(view, -3, -1)
+
+
+def _as_lines(view: Array, batch: tuple[int, ...], blocks: int) -> Array:
+    """Return an operand with one axis for the batch, of length 1 if all lines share it.
+
+    `blocks` is the number of axes between those of the batch and the last one.
+    """
+    rest = view.shape[view.ndim - blocks - 1 :]
+    if prod(view.shape[: view.ndim - blocks - 1]) == 1:
+        return view.reshape(1, *rest)
+    return np.ascontiguousarray(np.broadcast_to(view, (*batch, *rest))).reshape(-1, *rest)
+
+
+def _block(*entries: Array) -> Array:
+    """Return blocks of 2 x 2 numbers."""
+    return np.stack((np.stack(entries[:2], -1), np.stack(entries[2:], -1)), -2)
+
+
+def _times(block: Array, vector: Array) -> Array:
+    """Return the products of blocks and of vectors on the last axis."""
+    return np.asarray((block @ vector[..., None])[..., 0])
+
+
+def _is_dominant(lower: Array, diag: Array, upper: Array) -> bool:
+    """Whether ||D^-1|| (||L|| + ||U||) <= 1 in rows, with the largest row sum as norm.
+
+    Or whether each scalar row is dominant, which is also enough.
+    """
+    with np.errstate(all="ignore"):
+        pivots = 2 * np.abs(np.diagonal(diag, axis1=-2, axis2=-1))
+        if (pivots >= sum(np.abs(a).sum(-1) for a in (lower, diag, upper))).all():
+            return True
+        try:
+            inverse = np.linalg.inv(diag)
+        except np.linalg.LinAlgError:
+            return False
+        own, left, right = (np.abs(a).sum(-1).max(-1) for a in (inverse, lower, upper))
+        return bool((own * (left + right) <= 1).all())
+
+
+def _largest_ratio(parts: Array, wholes: Array) -> float:
+    """Return the largest norm of a block over that of another one, 1 if one is not finite."""
+    own, whole = (np.abs(a).max((-2, -1)) for a in (parts, wholes))
+    ratios = np.where(np.equal(whole, 0), 0, own / whole)
+    return float(ratios.max()) if np.isfinite(ratios).all() else 1.0
