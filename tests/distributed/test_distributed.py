@@ -12,7 +12,7 @@ pytest.importorskip("mpi4py", reason="needs the extra 'mpi'")
 pytestmark = pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
 
 
-LINES = ("solve", "factor", "steps", "masks", "recurrence")
+LINES = ("solve", "factor", "steps", "masks", "recurrence", "blocks")
 SOLVERS = ("heat", "poisson", "relaxation", "transport", "new_solver", "conformance")
 ON_DEVICES = ("device_unsplit", "device_poisson", "device", "repeats")
 SUBJECTS = (*LINES, *SOLVERS, *ON_DEVICES, "unsplit")
@@ -29,6 +29,9 @@ OF_THREE = {
     "recurrence": "recurrences_along_every_axis,against_a_loop,values_that_grow,many_lines,"
     "values_that_only_exact_sums_keep_small,few_rows_are_computed_again,"
     "values_that_are_not_finite_spread_as_in_a_loop",
+    "blocks": "blocks_along_every_axis,bands_along_every_axis,ends_of_every_reach,"
+    "unequal_parts_and_parts_of_one_row,matrices_that_lines_share,"
+    "dominant_and_definite_systems_are_eliminated_in_parts",
     "heat": "fields_of_one_process,kernels_with_a_halo_for_several_steps,windows_that_shrink,"
     "long_steps,last_part_of_one_node,unsplit_steps_have_the_bits_of_one_process",
     "poisson": "fields_of_one_process",
@@ -42,6 +45,7 @@ OF_TWO = (
     "factor/every_remainder",
     "masks/masks_of_solves_and_factors,row_sums_of_any_condition",
     *(f"{subject}/not,{checks}" for subject, checks in OF_THREE.items()),
+    "blocks/unequal_parts_and_parts_of_one_row",
     *("steps", "new_solver", "conformance", "device", "repeats"),
 )
 # Two parts that are not at the ends are neighbours.
@@ -50,6 +54,7 @@ OF_FOUR = (
     "factor/every_remainder",
     "masks/row_sums_of_any_condition,row_sums_of_tiny_size",
     "recurrence/against_a_loop,unequal_parts_and_parts_of_one_row",
+    "blocks/against_lapack,unequal_parts_and_parts_of_one_row",
     "few",
 )
 
