@@ -8,6 +8,9 @@ and of all calls the fastest one, also for each stage, so that other processes o
 disturb little. In the same run: the solve of the part of a rank `alone`, without the other ranks,
 and the solve with row exchanges, which sends whole lines to the ranks and back (`whole lines`).
 
+The first size is also that of the other systems that can be cut: recurrences, whose values decay or
+not, blocks of 2 and five diagonals, in the same number of unknowns, with the part of a rank alone.
+
 The stages are those of `pysolvers.papers.logp1993.CostModel`. `exchange` contains the time in which
 a rank waits for the others. The constants of the model are fitted to the first size; the record has
 the time of the model for all sizes.
@@ -23,13 +26,20 @@ import argparse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from time import perf_counter
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
-from pysolvers import factor_tridiagonal, solve_tridiagonal
+from pysolvers import (
+    factor_tridiagonal,
+    linear_recurrence,
+    solve_block_tridiagonal,
+    solve_pentadiagonal,
+    solve_tridiagonal,
+)
 from pysolvers.cases.tables import Column, Table
 from pysolvers.distributed import Group, Slab
 from pysolvers.distributed._ends import Matrices
@@ -187,6 +197,45 @@ def measured_size(
         }
 
 
+def measured_systems(
+    group: Group, rows: int, lines: int, dtype: str, device: str, calls: int
+) -> Iterator[Record]:
+    """Yield the times of the other systems that can be cut, with as many unknowns as a size."""
+    to_device, wait = arrays_on(device)
+    part = Slab(-1).part(rows, group.rank, group.size)
+    own = lines, part.stop - part.start
+    pairs = own[0], own[1] // 2, 2, 2
+    rng = np.random.default_rng(group.rank)
+
+    def uniform(shape: tuple[int, ...], low: float = -1, high: float = 1) -> Any:
+        return to_device(rng.uniform(low, high, shape).astype(dtype))
+
+    rhs, out = uniform(own), to_device(np.empty(own, dtype))
+    near = [uniform(own) for _ in range(4)]
+    split: dict[str, Any] = {"group": group, "split": Slab(-1)}
+    calls_of: dict[str, Callable[..., Any]] = {
+        "recurrence": partial(linear_recurrence, uniform(own, 0.3, 0.9), rhs),
+        "recurrence, slow": partial(linear_recurrence, uniform(own, -1, -0.9999), rhs),
+        "five diagonals": partial(
+            solve_pentadiagonal, near[0], near[1], uniform(own, 6, 7), near[2], near[3], rhs
+        ),
+        "blocks of 2": partial(
+            solve_block_tridiagonal,
+            uniform(pairs),
+            uniform(pairs) + to_device(6 * np.eye(2, dtype=dtype)),
+            uniform(pairs),
+            rhs.reshape(*pairs[:3], 1),
+        ),
+    }
+    for system, call in calls_of.items():
+        to = out.reshape(*pairs[:3], 1) if system == "blocks of 2" else out
+        own_call = partial(call, out=to, device=device, threads=1)
+        seconds, stages = fastest(group, partial(own_call, **split), wait, calls)
+        alone, _ = fastest(group, own_call, wait, calls)
+        size: Record = {"system": system, "rows": rows, "lines": lines, "ranks": group.size}
+        yield size | {"seconds": seconds, "alone": alone, "stages": stages}
+
+
 def measured_messages(group: Group, calls: int) -> list[Record]:
     """Return the times in which each rank sends as many bytes to every other one."""
     found = []
@@ -228,8 +277,10 @@ def measure(args: argparse.Namespace) -> Record:
     for rows, lines in dict.fromkeys(sizes):
         slow = (rows, lines) == sizes[0]
         cases += measured_size(group, rows, lines, args.dtype, device, args.calls, slow=slow)
+    systems = [*measured_systems(group, *sizes[0], args.dtype, device, args.calls)]
     messages = measured_messages(group, args.calls)
-    return {"cases": cases, "messages": messages, "gap": measured_gap(args.calls)}
+    gap = measured_gap(args.calls)
+    return {"cases": cases, "systems": systems, "messages": messages, "gap": gap}
 
 
 def fitted(found: Record, kind: str, itemsize: int) -> CostModel:
@@ -267,11 +318,11 @@ def fitted(found: Record, kind: str, itemsize: int) -> CostModel:
 
 def jobs(args: argparse.Namespace) -> Record:
     """Return the values of jobs of all numbers of ranks on this host."""
-    merged: Record = {"cases": [], "messages": [], "gap": 0.0}
+    merged: Record = {"cases": [], "systems": [], "messages": [], "gap": 0.0}
     for ranks in args.ranks:
         options = ["--calls", str(args.calls), "--dtype", args.dtype, "--device", args.device]
         found = printed_by("distributed", ranks, [*options, "--scale", *map(str, args.scale)])
-        for key in ("cases", "messages"):
+        for key in ("cases", "systems", "messages"):
             merged[key] += found[key]
         merged["gap"] = found["gap"]
     return merged
@@ -296,8 +347,9 @@ def record_of(args: argparse.Namespace, found: Record) -> Record:
 
 
 def tables(record: Record) -> list[Table]:
-    """Return the tables of a record: stages, and predictions for more ranks."""
-    return [measured(record), predicted(record)] if record["models"] else [measured(record)]
+    """Return the tables of a record: stages, predictions for more ranks, other systems."""
+    found = [measured(record), predicted(record)] if record["models"] else [measured(record)]
+    return [*found, other_systems(record)] if "systems" in record else found
 
 
 def measured(record: Record) -> Table:
@@ -319,6 +371,26 @@ def measured(record: Record) -> Table:
         "*Slow*: the matrices (-1, 2, -1) of every line, whose ends reach all rows. "
         f"Measured on {machine['cpu']}, {machine['cpus']} cores, MPICH in "
         f"shared memory; load of the machine before: {record['load']:.1f}."
+    )
+    return Table("", columns, rows, (note,))
+
+
+def other_systems(record: Record) -> Table:
+    """Return the table of the other systems that can be cut."""
+    rows = []
+    for entry in record["systems"]:
+        size = (entry[key] for key in ("system", "rows", "lines", "ranks"))
+        waits = [entry["stages"].get(name) for name in ("exchange", "comparison")]
+        times = (entry["seconds"], entry["alone"], *waits)
+        rows.append((*size, *(None if time is None else 1e3 * time for time in times)))
+    columns = [Column("system", left=True), Column("rows"), Column("lines"), Column("ranks")]
+    columns += [Column(name, ".2f") for name in ("ms", "alone", "exchange", "comparison")]
+    machine = record["machine"]
+    note = (
+        f"Times in ms, {record['settings']['dtype']}, as above. *Alone*: the part of a rank, "
+        "without the others. The values of a *slow* recurrence reach all rows after them. Measured "
+        f"on {machine['cpu']}, {machine['cpus']} cores; load of the machine before: "
+        f"{record['load']:.1f}."
     )
     return Table("", columns, rows, (note,))
 

@@ -129,6 +129,9 @@ def test_small_benchmark_writes_a_record(tmp_path):
             assert entry["stages"].keys() == STAGES
             assert sum(entry["stages"].values()) <= 1.01 * entry["seconds"]
             assert entry["seconds"] > entry["alone"] > 0
+    systems = {entry["system"] for entry in record["systems"] if entry["ranks"] == 2}
+    assert systems == {"recurrence", "recurrence, slow", "five diagonals", "blocks of 2"}
+    assert all(entry["seconds"] > 0 and entry["alone"] > 0 for entry in record["systems"])
 
 
 def test_jobs_that_fail_do_not_lose_the_cases_of_the_others(monkeypatch):
