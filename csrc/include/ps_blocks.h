@@ -59,8 +59,8 @@ typedef struct {
  * down); x may be rhs (same data, same strides), other overlaps are not detected. pivot:
  * PS_PIVOT_NEVER, elimination of block rows in order, with row exchanges inside blocks;
  * PS_PIVOT_ALWAYS, partial pivoting of scalar rows; PS_PIVOT_AUTO, the latter in the
- * systems that are not block diagonally dominant. A factor with PS_PIVOT_AUTO is one with
- * PS_PIVOT_NEVER, and ps_report.pivoted the number of matrices that need the other one. If
+ * systems that are not diagonally dominant by blocks, or by scalar rows. A factor with
+ * PS_PIVOT_AUTO is one with PS_PIVOT_NEVER, and ps_report.pivoted the number of matrices that need the other one. If
  * side > PS_FAST_SIDE, all are PS_PIVOT_ALWAYS. Systems with side = 0 are solved as
  * blocks of two scalar rows.
  *

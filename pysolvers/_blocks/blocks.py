@@ -133,10 +133,11 @@ def solve_block_tridiagonal(
     .. math:: \|D_i^{-1}\| (\|L_i\| + \|U_i\|) \le 1
 
     in every row ([1]_, section 13.2), which the default of `pivot` tests with the largest row
-    sum as norm, and for symmetric positive definite matrices ([1]_, section 13.3): the
-    backward error is a small multiple of the rounding error times the condition number of the
-    pivots :math:`P_i`. Other systems, and blocks of more than 4 rows, are solved as banded systems
-    of n k rows with partial pivoting, which takes about 3 times as long.
+    sum as norm, if each scalar row is diagonally dominant, which it also tests, and for symmetric
+    positive definite matrices ([1]_, section 13.3): the backward error is a small multiple of the
+    rounding error times the condition number of the pivots :math:`P_i`. Other systems, and blocks
+    of more than 4 rows, are solved as banded systems of n k rows with partial pivoting, which takes
+    about 3 times as long.
 
     A complex matrix is solved as a real one with blocks of 2 k rows. A periodic system is bordered:
     the open system of all but the last row is solved for the right-hand sides and for the k columns

@@ -350,25 +350,6 @@ class Part:
             for place in {0, max(self._last - step, 0), self._last}
         )
 
-    def pivoting(self, code: int) -> int:
-        """Return the pivoting of the interior: none if all rows are dominant, where it is tested.
-
-        Complex matrices of five diagonals are blocks whose test would fail at a row of the identity
-        before an odd number of rows; the rows are tested here, on the host.
-        """
-        pivots = self._target.backend.PIVOTS
-        if code != pivots["auto"] or self._matrices.side or self.dtype.kind != "c":
-            return code
-        sums = np.zeros((*self.batch, self._last), np.float64)
-        for number in range(len(self._kind.names)):
-            band = np.abs(self._operand(number)) * (
-                -1 if number == len(self._kind.names) // 2 else 1
-            )
-            first = self._rows - band.shape[-1] if number < len(self._kind.names) // 2 else 0
-            part = band[..., : self._last - first]
-            sums[..., first : first + part.shape[-1]] += part
-        return pivots["never"] if (sums <= 0).all() else code
-
     def _all_are_dominant(self) -> bool:
         """Whether all rows are dominant, of blocks on the host."""
         lower, diag, upper = (np.asarray(self._operand(number)) for number in range(3))
@@ -428,22 +409,27 @@ class Part:
     def _solved(self, rhs: Array, x: Array, code: int, threads: int) -> Array | None:
         """Return the solution of the interior, or None as `reduce`.
 
-        With factors where there are several right-hand sides, as one process, and on a device,
-        which does not say whether a solve has exchanged rows.
+        With factors where there are several right-hand sides, as one process, and where a device
+        has to say whether rows are exchanged, which a solve there does not.
         """
         backend, target = self._target.backend, self._target
-        has_many = len(rhs) > 1 and code != backend.PIVOTS["auto"]
-        if self._factors is None and (has_many or target.name != "cpu"):
+        is_decided = code != backend.PIVOTS["auto"]
+        has_many = len(rhs) > 1 and is_decided
+        if self._factors is None and (has_many or not (is_decided or target.name == "cpu")):
             self._factors = self._factored(self.interior, code, threads)
         made = self._factors
         is_fast = self._matrices.side <= backend.FAST_SIDE  # others always exchange rows
         if made is not None and len(made.singular.rows):
             return None
-        if made is not None and not (is_fast and made.pivot == backend.PIVOTS["always"]):
-            return self._apply(made, rhs, x, threads)
+        if made is not None:
+            is_exchanged = is_fast and made.pivot == backend.PIVOTS["always"]
+            return None if is_exchanged else self._apply(made, rhs, x, threads)
         to = target.packed(x) if np.may_share_memory(rhs, x) else x
         matrices = self._part_of(self.interior)._replace(batch=self.batch_of(rhs))
-        singular, pivoted = self._kind.solve_on_host(target, matrices, rhs, to, code, threads)
+        if target.name != "cpu":
+            singular, pivoted = systems.solve(target, matrices, rhs, to, code, threads), 0
+        else:
+            singular, pivoted = self._kind.solve_on_host(target, matrices, rhs, to, code, threads)
         return None if len(singular.rows) or (is_fast and pivoted) else to
 
     def substitute(
@@ -652,13 +638,12 @@ def _solve_by_ends(group: Group, call: _Call, parts: Sequence[tuple[Array, Array
     with group._agreed_numbers(operation, count, dtype) as eliminated:
         is_usable = not is_tested or part.is_dominant()
         try:
-            code = part.pivoting(call.code)
             if is_usable:
-                spikes = part.spikes(code, call.threads)
+                spikes = part.spikes(call.code, call.threads)
                 numbers = [*part.coefficients(spikes)]
             for rhs, x in parts if is_usable else ():
                 interior = part.interior_of(x)
-                reduced = part.reduce(rhs, interior, code, call.threads)
+                reduced = part.reduce(rhs, interior, call.code, call.threads)
                 if reduced is None:
                     is_usable = False
                     break

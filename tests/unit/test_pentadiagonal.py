@@ -116,6 +116,22 @@ def test_factors(pivot, periodic):
         assert np.allclose(found, np.where(near, inverse, 0), rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize("rows", [3, 4, 9, 10, 33])
+def test_factors_of_dominant_rows_have_no_exchanges(rows):
+    """Also where a row of the identity stands before an odd number of rows, and by rows alone."""
+    rng = np.random.default_rng(rows)
+    bands = rng.uniform(0.5, 1, (5, 4, rows))
+    bands[2] = bands[[0, 1, 3, 4]].sum(0) + 0.01
+    rhs = rng.standard_normal((4, rows))
+
+    factor = factor_pentadiagonal(*bands)
+
+    assert not factor.pivoted
+    np.testing.assert_allclose(factor.solve(rhs), solve_pentadiagonal(*bands, rhs), rtol=1e-11)
+    bands[2, 3, rows // 2] = 0
+    assert factor_pentadiagonal(*bands).pivoted
+
+
 def test_axes_strides_and_shared_diagonals():
     rng = np.random.default_rng(3)
     bands = random_bands(rng, (4, 6, 33), diagonal=9)

@@ -343,12 +343,24 @@ norm_of(num a)
     return norm;
 }
 
-/* ||diag^-1|| (||lower|| + ||upper||) <= 1 in this norm: sufficient for a stable
- * elimination without exchanges. */
+/* ||diag^-1|| (||lower|| + ||upper||) <= 1 in this norm, or each scalar row dominant: both are
+ * sufficient for a stable elimination without exchanges across blocks. A row of the identity
+ * before five diagonals has only the second. */
 PS_INLINE mask
 is_dominant(num lower, num diag, num upper)
 {
-    return norm_of(reciprocal(diag)) * (norm_of(lower) + norm_of(upper)) <= splat(1);
+    mask by_rows = ~(mask){0};
+
+    for (int i = 0; i < PS_SIDE; i++) {
+        const vec own = abs_vec(diag.row[i].at[i]);
+
+        by_rows &= (mask)(size_of_column(lower.row[i]) + size_of_column(diag.row[i]) +
+                              size_of_column(upper.row[i]) <=
+                          own + own);
+    }
+    return by_rows |
+           (mask)(norm_of(reciprocal(diag)) * (norm_of(lower) + norm_of(upper)) <=
+                  splat(1));
 }
 
 /* The entries of a transposed matrix are the transposed blocks, the adjoints of those of
