@@ -175,6 +175,22 @@ def test_singular_matrices_and_systems_that_no_device_solves(device_library, rng
         factor_pentadiagonal(*diagonals[:5], periodic=True)
 
 
+@pytest.mark.parametrize("rows", [3, 10, 33, 131])
+def test_factors_of_five_diagonals_whose_rows_are_dominant(device_library, rng, rows):
+    """Also of an odd number, and where pairs of rows are not."""
+    bands = rng.uniform(0.5, 1, (5, 4, rows))
+    bands[2] = bands[[0, 1, 3, 4]].sum(0) + 0.01
+    rhs = rng.standard_normal((4, rows))
+
+    factor = factor_pentadiagonal(*map(device_library.array, bands))
+
+    x = device_library.get(factor.solve(device_library.array(rhs)))
+    near(x, solve_pentadiagonal(*bands, rhs))
+    bands[2, 3, rows // 2] = 0
+    with pytest.raises(BackendError, match="no row exchanges across blocks"):
+        factor_pentadiagonal(*map(device_library.array, bands))
+
+
 @pytest.mark.parametrize("pivot", [None, True])
 def test_five_diagonals_that_need_exchanges(device_library, rng, pivot):
     """Rows of the first systems have small pivots; the others are dominant."""
