@@ -58,6 +58,14 @@ from .systems import Factors, Matrices
 
 Array = NDArray[Any]
 
+_MOST_SUMS = 4  # the largest side of blocks whose products are sums of arrays
+# Row and column of the entries of a block of five diagonals, and their diagonals, for the blocks of
+# two rows with those before, with themselves, and with those after.
+_PLACES = (
+    ((0, 0, 0), (0, 1, 1), (1, 1, 0)),
+    ((0, 0, 2), (0, 1, 3), (1, 0, 1), (1, 1, 2)),
+    ((0, 0, 4), (1, 0, 3), (1, 1, 4)),
+)
 _NUMBERS = 5  # blocks of a matrix that the ranks exchange
 
 
@@ -189,10 +197,14 @@ def solve_split(
             kind.require(operation, found, periodic=bool(periodic) and not is_cut)
             options = assume, bool(periodic), pivot, code, policy, count
             call = _Call(kind, named, found, sides, result, *options)
+            part, half = None, None
             if is_cut:
                 call = _with_all_rows(call, group, place - ndim)
+            if is_cut and result.size:
+                part = Part(call, (group.rank, group.size))
+                half = part.half
             full = result.shape
-            agreed.own = full[along]
+            agreed.own = full[along], half
             agreed.same |= {
                 "dtype": str(result.dtype),
                 "complex matrices": found.is_complex,
@@ -214,12 +226,14 @@ def solve_split(
                 stream=stream,
                 threads=threads,
             )
-    check_sizes(along, agreed.found)
-    sizes, singular = agreed.found, None
+    sizes, halves = zip(*agreed.found, strict=True)
+    check_sizes(along, sizes)
+    singular = None
     if is_cut and periodic:
         systems.require_periodic_rows(operation, sum(sizes), kind.least_periodic)
-    if result.size and is_cut:
-        singular = _solve_cut(group, call, sizes)
+    if part is not None:
+        part.complete(halves)
+        singular = _solve_cut(group, call, part, sizes)
     elif result.size:
         with group.agreement(operation) as done:
             own = kind.solve(found, sides, result, code, count, policy)
@@ -274,16 +288,15 @@ def _require_end(call: _Call, group: Group, name: str, is_lower: bool, length: i
     )
 
 
-def _solve_cut(group: Group, call: _Call, sizes: Sequence[int]) -> Singular | None:
+def _solve_cut(group: Group, call: _Call, part: Part, sizes: Sequence[int]) -> Singular | None:
     """Solve systems that are cut: by the partition method, or as whole lines."""
-    with group.agreement(call.kind.operation):
-        parts, finish = call.kind.columns(call.found, call.sides, call.result)
+    parts, finish = part.columns
     always = call.found.target.backend.PIVOTS["always"]
     singular = None
     if (
         call.code == always
         or min(sizes) < call.kind.least
-        or not _solve_by_ends(group, call, parts)
+        or not _solve_by_ends(group, call, part, parts)
     ):
         singular = _solve_whole(group, call, parts, sizes)
     finish()
@@ -320,7 +333,7 @@ class Part:
 
     def __init__(self, call: _Call, ranks: tuple[int, int]) -> None:
         kind, matrices = call.kind, call.found.matrices
-        rank, size = ranks
+        rank, size = self._ranks = ranks
         self._call, self._kind, self._target = call, kind, call.found.target
         self._matrices = matrices._replace(batch=call.batch, periodic=())
         self._rows = matrices.rows
@@ -331,10 +344,35 @@ class Part:
         self._last = self._rows - kind.ends  # the first row of the separator
         self.interior = slice(0, self._last)
         self._factors: Factors | None = None
+        self._blocks: dict[tuple[int, int], Array] = {}
+        # Of each diagonal the first and the last rows, in the memory of the host.
+        width, axis = 2 * kind.ends, -kind.tail
+        self._first, self._final = [], []
+        for view in (self._operand(number) for number in range(len(kind.names))):
+            rows = np.moveaxis(view, axis, 0)
+            self._first.append(self._target.download(rows[:width]))
+            self._final.append(self._target.download(rows[max(len(rows) - width, 0) :]))
         first = self.left(0) if self._has_left else self._zero()
         last = self.right(self._last) if self._has_right else self._zero()
         #: What the first row has of the rank before, and the last one of the next rank.
         self.coupling = [first, last]
+        #: Right-hand sides, solutions, and what follows.
+        self.columns: Columns = kind.columns(call.found, call.sides, call.result)
+        names = kind.names
+        missing = [k for k, name in enumerate(names) if call.named[name] is None]
+        self._lacks_lower = bool(missing) and missing[0] < len(names) // 2
+        #: What a neighbour lacks of symmetric matrices, of which one half is given; None for both.
+        self.half = None if not missing else self.coupling[self._lacks_lower]
+
+    def complete(self, halves: Sequence[Array | None]) -> None:
+        """Take what the neighbour has of the half that is not given, from `half` of all ranks.
+
+        It is the conjugate transpose of the other half.
+        """
+        rank, size = self._ranks
+        other = halves[(rank + (-1 if self._lacks_lower else 1)) % size]
+        if other is not None:
+            self.coupling[not self._lacks_lower] = np.swapaxes(other.conj(), -1, -2)
 
     def is_dominant(self) -> bool:
         """Whether the rows are dominant of which the factors of the interior do not know it."""
@@ -384,7 +422,11 @@ class Part:
         (l_first, l_last), (u_first, u_last) = (self._ends_of(spike) for spike in spikes)
         lower = self.left(last)
         return self._full(
-            l_first, u_first, -lower @ l_last, middle - lower @ u_last, self.coupling[1]
+            l_first,
+            u_first,
+            -_product(lower, l_last),
+            middle - _product(lower, u_last),
+            self.coupling[1],
         )
 
     def reduce(
@@ -480,28 +522,28 @@ class Part:
 
     def left(self, row: int) -> Array:
         """Return the block of a row, or of two rows, and of those before."""
-        if self._kind.ends == 1:
-            return self._entry(0, row)
-        zero = self._entry(2, row) * 0
-        return _block(self._entry(0, row), self._entry(1, row), zero, self._entry(0, row + 1))
+        return self._block(0, row)
 
     def middle(self, row: int) -> Array:
         """Return the diagonal block of a row, or of two rows."""
-        if self._kind.ends == 1:
-            return self._entry(1, row)
-        return _block(
-            self._entry(2, row),
-            self._entry(3, row),
-            self._entry(1, row + 1),
-            self._entry(2, row + 1),
-        )
+        return self._block(1, row)
 
     def right(self, row: int) -> Array:
         """Return the block of a row, or of two rows, and of those after."""
-        if self._kind.ends == 1:
-            return self._entry(2, row)
-        zero = self._entry(2, row) * 0
-        return _block(self._entry(4, row), zero, self._entry(3, row + 1), self._entry(4, row + 1))
+        return self._block(2, row)
+
+    def _block(self, number: int, row: int) -> Array:
+        """Return a block, of the first, the second or the third diagonal of blocks."""
+        found = self._blocks.get((number, row))
+        if found is None:
+            if self._kind.ends == 1:
+                found = self._entry(number, row)
+            else:
+                found = self._zero()
+                for p, q, diagonal in _PLACES[number]:
+                    found[..., p, q] = self._entry(diagonal, row + p)
+            self._blocks[number, row] = found
+        return found
 
     def _entry(self, number: int, row: int) -> Array:
         """Return an entry, or a block, of a diagonal in a row, with all batch axes of the matrices.
@@ -509,14 +551,20 @@ class Part:
         It is 0 where the diagonal has none: it couples to no row.
         """
         view, tail = self._operand(number), self._kind.tail
-        missing = self._rows - view.shape[-tail] if number < len(self._kind.names) // 2 else 0
-        place = row - missing
-        rest = view.shape[view.ndim - tail + 1 :]
-        if not 0 <= place < view.shape[-tail]:
-            return np.zeros((*self.batch, *rest), self.dtype)
-        at = (..., place) if tail == 1 else (..., place, slice(None), slice(None))
-        value = self._target.download(view[at])
-        return np.broadcast_to(value, (*self.batch, *rest))
+        rows = view.shape[-tail]
+        place = row - (self._rows - rows if number < len(self._kind.names) // 2 else 0)
+        shape = (*self.batch, *view.shape[view.ndim - tail + 1 :])
+        if not 0 <= place < rows:
+            return np.zeros(shape, self.dtype)
+        first, final = self._first[number], self._final[number]
+        if place < len(first):
+            value = first[place]
+        elif place >= rows - len(final):
+            value = final[place - rows + len(final)]
+        else:
+            at = (..., place) if tail == 1 else (..., place, slice(None), slice(None))
+            value = self._target.download(view[at])
+        return np.broadcast_to(value, shape)
 
     def _operand(self, number: int) -> Array:
         operand = self._matrices.operands[number]
@@ -588,7 +636,7 @@ class Part:
             )
             beyond = self.left(count) if is_left else self.right(part.start - ends)
             with np.errstate(all="ignore"):
-                residual = _largest_ratio(beyond @ end, coupling) if is_sound else 1.0
+                residual = _largest_ratio(_product(beyond, end), coupling) if is_sound else 1.0
                 decay = _largest_ratio(middle, start) if is_sound else 1.0
             return Spike(part, values), residual, decay
 
@@ -620,7 +668,9 @@ class Part:
         return view[..., row : row + 2] if self._kind.tail == 1 else view[..., row, :]
 
 
-def _solve_by_ends(group: Group, call: _Call, parts: Sequence[tuple[Array, Array]]) -> bool:
+def _solve_by_ends(
+    group: Group, call: _Call, part: Part, parts: Sequence[tuple[Array, Array]]
+) -> bool:
     """Solve by the partition method; False if the systems must be solved as whole lines."""
     operation, rank = call.kind.operation, group.rank
     backend = call.found.target.backend
@@ -628,9 +678,6 @@ def _solve_by_ends(group: Group, call: _Call, parts: Sequence[tuple[Array, Array
     matrices: Matrices = call.found.matrices
     side = matrices.side or call.kind.ends
     kept: list[tuple[Array, Array, Array]] = []
-    with group.agreement(operation):
-        part = Part(call, (rank, group.size))
-    _complete_halves(group, call, part)
     shapes = [(*part.batch, side, side)] * _NUMBERS
     for rhs, _ in parts:
         shapes += [(*part.batch_of(rhs), side)] * 2
@@ -666,22 +713,6 @@ def _solve_by_ends(group: Group, call: _Call, parts: Sequence[tuple[Array, Array
     return True
 
 
-def _complete_halves(group: Group, call: _Call, part: Part) -> None:
-    """Find what rows have of the neighbour if one half of symmetric matrices is given; collective.
-
-    It is the conjugate transpose of the other half, of which the neighbour has the row.
-    """
-    missing = [name for name in call.kind.names if call.named[name] is None]
-    if not missing:
-        return
-    is_lower = call.kind.names.index(missing[0]) < len(call.kind.names) // 2
-    known = part.coupling[1] if is_lower else part.coupling[0]
-    full = np.ascontiguousarray(np.broadcast_to(known, (*part.batch, *known.shape[-2:])))
-    every = group.allgather(call.kind.operation, full)
-    other = every[(group.rank - 1 if is_lower else group.rank + 1) % group.size]
-    part.coupling[0 if is_lower else 1] = np.swapaxes(other.conj(), -1, -2)
-
-
 def _solve_reduced(call: _Call, found: Coefficients, sides: Sequence[Array]) -> list[Array] | None:
     """Return the separators of all ranks, (ranks, columns, ..., s); None if this fails."""
     ranks = len(found.a)
@@ -689,8 +720,8 @@ def _solve_reduced(call: _Call, found: Coefficients, sides: Sequence[Array]) -> 
     if not call.periodic:
         c = np.concatenate([c[:-1], np.zeros_like(c[-1:])])
     with np.errstate(all="ignore"):
-        lower, upper = found.a, -c @ np.roll(found.u, -1, axis=0)
-        diag = found.b - c @ np.roll(found.l, -1, axis=0)
+        lower, upper = found.a, -_product(c, np.roll(found.u, -1, axis=0))
+        diag = found.b - _product(c, np.roll(found.l, -1, axis=0))
         right = []
         for g, d in zip(sides[::2], sides[1::2], strict=True):
             wide = c.reshape(ranks, *(1,) * (d.ndim + 1 - c.ndim), *c.shape[1:])
@@ -802,14 +833,20 @@ def _as_lines(view: Array, batch: tuple[int, ...], blocks: int) -> Array:
     return np.ascontiguousarray(np.broadcast_to(view, (*batch, *rest))).reshape(-1, *rest)
 
 
-def _block(*entries: Array) -> Array:
-    """Return blocks of 2 x 2 numbers."""
-    return np.stack((np.stack(entries[:2], -1), np.stack(entries[2:], -1)), -2)
+def _product(a: Array, b: Array) -> Array:
+    """Return products of blocks; of small ones by sums of arrays, which many blocks share."""
+    side = a.shape[-1]
+    if side > _MOST_SUMS:
+        return a @ b
+    return sum(
+        (a[..., q : q + 1] * b[..., q : q + 1, :] for q in range(1, side)),
+        start=a[..., :1] * b[..., :1, :],
+    )
 
 
 def _times(block: Array, vector: Array) -> Array:
     """Return the products of blocks and of vectors on the last axis."""
-    return np.asarray((block @ vector[..., None])[..., 0])
+    return _product(block, vector[..., None])[..., 0]
 
 
 def _is_dominant(lower: Array, diag: Array, upper: Array) -> bool:

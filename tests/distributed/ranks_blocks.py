@@ -490,6 +490,18 @@ def check_arrays_of_a_device(group, rng):
                 assert x is parts[-1]
                 x = joined(group, x.get(), 1)
                 require_solution(bands, rhs[..., 0, 0], x, band_product, periodic=periodic, tail=1)
+            right = there(own_part(group, rhs[..., 0, 0], 1))
+            x = joined(
+                group, solve_pentadiagonal(1.0, -4.0, 11.0, -4.0, 1.0, right, **split).get(), 1
+            )
+            np.testing.assert_allclose(
+                x, solve_pentadiagonal(1.0, -4.0, 11.0, -4.0, 1.0, rhs[..., 0, 0]), rtol=1e-9
+            )
+            block = blocks[1][0, 0]
+            outer, inner, right = (there(a) for a in (block / 20, block, own_part(group, rhs, 1)))
+            x = solve_block_tridiagonal(outer, inner, outer, right, **split).get()
+            whole = [np.broadcast_to(a, blocks[0].shape) for a in (block / 20, block, block / 20)]
+            require_solution(whole, rhs, joined(group, x, 1), product, periodic=False, tail=3)
             if kind != "general":
                 complexes = rhs + 1j * rhs[:, ::-1]
                 parts = [there(own_part(group, a, 1)) for a in (*blocks, complexes)]
