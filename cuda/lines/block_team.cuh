@@ -107,15 +107,28 @@ template <typename Real, int SIDE> struct BlockTeam {
     }
 };
 
-/* Not inlined, because it would take registers of calls without checks. */
+/* By blocks or by scalar rows: a row of the identity before five diagonals is only the latter. Not
+ * inlined, because it would take registers of calls without checks. */
 template <int SIDE, bool IS_BANDS, typename Real>
 __device__ __noinline__ bool
 is_dominant_row(const BlocksJob<Real> &job, int64_t system, int32_t i)
 {
     const BlockSource<Real, SIDE, IS_BANDS> source(job, system);
     const auto row = source.matrix(i);
+    bool by_rows = true;
 
-    return is_dominant(row.lower, row.diag, row.upper);
+#pragma unroll
+    for (int p = 0; p < SIDE; p++) {
+        Real sum = 0;
+
+#pragma unroll
+        for (int q = 0; q < SIDE; q++) {
+            sum += fabs(row.lower.at[p][q]) + fabs(row.diag.at[p][q]) +
+                   fabs(row.upper.at[p][q]);
+        }
+        by_rows = by_rows && sum <= 2 * fabs(row.diag.at[p][p]);
+    }
+    return by_rows || is_dominant(row.lower, row.diag, row.upper);
 }
 
 } // namespace pysolvers::lines
