@@ -203,6 +203,7 @@ def solve_split(
             if is_cut and result.size:
                 part = Part(call, (group.rank, group.size))
                 half = part.half
+                columns = kind.columns(found, sides, result)
             full = result.shape
             agreed.own = full[along], half
             agreed.same |= {
@@ -233,7 +234,7 @@ def solve_split(
         systems.require_periodic_rows(operation, sum(sizes), kind.least_periodic)
     if part is not None:
         part.complete(halves)
-        singular = _solve_cut(group, call, part, sizes)
+        singular = _solve_cut(group, call, part, sizes, columns)
     elif result.size:
         with group.agreement(operation) as done:
             own = kind.solve(found, sides, result, code, count, policy)
@@ -288,9 +289,11 @@ def _require_end(call: _Call, group: Group, name: str, is_lower: bool, length: i
     )
 
 
-def _solve_cut(group: Group, call: _Call, part: Part, sizes: Sequence[int]) -> Singular | None:
+def _solve_cut(
+    group: Group, call: _Call, part: Part, sizes: Sequence[int], columns: Columns
+) -> Singular | None:
     """Solve systems that are cut: by the partition method, or as whole lines."""
-    parts, finish = part.columns
+    parts, finish = columns
     always = call.found.target.backend.PIVOTS["always"]
     singular = None
     if (
@@ -356,8 +359,6 @@ class Part:
         last = self.right(self._last) if self._has_right else self._zero()
         #: What the first row has of the rank before, and the last one of the next rank.
         self.coupling = [first, last]
-        #: Right-hand sides, solutions, and what follows.
-        self.columns: Columns = kind.columns(call.found, call.sides, call.result)
         names = kind.names
         missing = [k for k, name in enumerate(names) if call.named[name] is None]
         self._lacks_lower = bool(missing) and missing[0] < len(names) // 2
@@ -713,40 +714,54 @@ def _solve_by_ends(
     return True
 
 
-def _solve_reduced(call: _Call, found: Coefficients, sides: Sequence[Array]) -> list[Array] | None:
-    """Return the separators of all ranks, (ranks, columns, ..., s); None if this fails."""
-    ranks = len(found.a)
-    c = found.c
-    if not call.periodic:
-        c = np.concatenate([c[:-1], np.zeros_like(c[-1:])])
+def reduced_matrix(found: Coefficients, *, periodic: bool) -> tuple[list[Array], bool]:
+    """Return the blocks of the reduced matrix, (..., ranks, s, s), and whether it is periodic."""
+    c = _inner(found.c, periodic=periodic)
     with np.errstate(all="ignore"):
         lower, upper = found.a, -_product(c, np.roll(found.u, -1, axis=0))
         diag = found.b - _product(c, np.roll(found.l, -1, axis=0))
-        right = []
+    is_ring = periodic and len(c) > 2
+    if periodic and not is_ring:  # both neighbours are one rank
+        lower = upper = lower + upper
+    return [np.moveaxis(part, 0, -3) for part in (lower, diag, upper)], is_ring
+
+
+def reduced_rhs(found: Coefficients, sides: Sequence[Array], *, periodic: bool) -> Array:
+    """Return right-hand sides of the reduced system, (..., ranks, s, columns).
+
+    `sides` has g_0 and d of each part of the right-hand sides, (ranks, columns, ..., s).
+    """
+    c, right = _inner(found.c, periodic=periodic), []
+    with np.errstate(all="ignore"):
         for g, d in zip(sides[::2], sides[1::2], strict=True):
-            wide = c.reshape(ranks, *(1,) * (d.ndim + 1 - c.ndim), *c.shape[1:])
+            wide = c.reshape(len(c), *(1,) * (d.ndim + 1 - c.ndim), *c.shape[1:])
             right.append(d - _times(wide, np.roll(g, -1, axis=0)))
-    is_ring = call.periodic and ranks > 2
-    if call.periodic and ranks == 2:  # both neighbours are one rank
-        both = lower + upper
-        lower = upper = both
-    # (ranks, columns, ..., s) -> (..., ranks, s, columns)
-    columns = np.concatenate([np.moveaxis(d, (0, 1), (-3, -1)) for d in right], -1)
-    blocks = [np.moveaxis(part, 0, -3) for part in (lower, diag, upper)]
+    return np.concatenate([np.moveaxis(d, (0, 1), (-3, -1)) for d in right], -1)
+
+
+def _inner(c: Array, *, periodic: bool) -> Array:
+    """Return c of all ranks, 0 for the last one if no rank follows it."""
+    return c if periodic else np.concatenate([c[:-1], np.zeros_like(c[-1:])])
+
+
+def separators(y: Array, sides: Sequence[Array]) -> list[Array]:
+    """Return the solutions of a reduced system as (ranks, columns, ..., s), for each part."""
+    bounds = np.cumsum([d.shape[1] for d in sides[1::2]])[:-1]
+    return [np.moveaxis(part, (-3, -1), (0, 1)) for part in np.split(y, bounds, -1)]
+
+
+def _solve_reduced(call: _Call, found: Coefficients, sides: Sequence[Array]) -> list[Array] | None:
+    """Return the separators of all ranks, (ranks, columns, ..., s); None if this fails."""
+    blocks, is_ring = reduced_matrix(found, periodic=call.periodic)
     if not all(np.isfinite(block).all() for block in blocks):
         return None
+    right = reduced_rhs(found, sides, periodic=call.periodic)
+    options: dict[str, Any] = {"assume": call.assume, "periodic": is_ring}
     try:
-        y = call.kind.solve_blocks(
-            *blocks,
-            columns,
-            assume=call.assume,
-            periodic=is_ring,
-            threads=call.threads or None,
-        )
+        y = call.kind.solve_blocks(*blocks, right, threads=call.threads or None, **options)
     except SingularSystemError:  # the same numbers on all ranks, and so the same outcome
         return None
-    bounds = np.cumsum([d.shape[1] for d in right])[:-1]
-    return [np.moveaxis(part, (-3, -1), (0, 1)) for part in np.split(y, bounds, -1)]
+    return separators(y, sides)
 
 
 def _solve_whole(
