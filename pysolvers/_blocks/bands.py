@@ -14,11 +14,12 @@ from .._options import OnSingular, check_choice, check_policy, check_threads
 from .._runtime.singular import Singular
 from .._runtime.targets import Target
 from . import formulas, pairs, rings, systems
-from .blocks import solve_block_tridiagonal
+from .blocks import factor_block_tridiagonal, solve_block_tridiagonal
 from .systems import Assume, Factors, Matrices, Trans
 
 if TYPE_CHECKING:
     from ..distributed import Group, Slab
+    from .split import Kind
 
 Array = NDArray[Any]
 
@@ -234,13 +235,21 @@ def _solve_split(
     group: Group | None, split: Slab | None, named: dict[str, Any], **options: Any
 ) -> Array:
     """Solve with operands of which each rank holds its part."""
-    from .split import Columns, Kind, solve_split
+    from .split import solve_split
+
+    x: Array = solve_split(_kind(), group, split, named, **options)
+    return x
+
+
+def _kind() -> Kind:
+    """Return what these systems are for the functions of split arrays."""
+    from .split import Columns, Kind
 
     def columns(found: _Bands, sides: Array, result: Array) -> Columns:
         parts = [(right[None], x[None]) for right, x in _parts_of(found, sides, result)]
         return parts, lambda: None
 
-    kind = Kind(
+    return Kind(
         "solve_pentadiagonal",
         _NAMES,
         tail=1,
@@ -256,9 +265,10 @@ def _solve_split(
         solve_on_host=pairs.solve_on_host,
         factor=pairs.factor,
         apply=pairs.apply,
+        factor_function=factor_pentadiagonal,
+        factor_blocks=factor_block_tridiagonal,
+        wide=PentadiagonalFactor._wide,
     )
-    x: Array = solve_split(kind, group, split, named, **options)
-    return x
 
 
 def _parts_of(found: _Bands, sides: Array, result: Array) -> list[tuple[Array, Array]]:

@@ -19,6 +19,7 @@ from .systems import Assume, Factors, Matrices, Trans
 
 if TYPE_CHECKING:
     from ..distributed import Group, Slab
+    from .split import Kind
 
 Array = NDArray[Any]
 
@@ -236,13 +237,21 @@ def _solve_split(
     group: Group | None, split: Slab | None, named: dict[str, Any], **options: Any
 ) -> Array:
     """Solve with operands of which each rank holds its part."""
-    from .split import Columns, Kind, solve_split
+    from .split import solve_split
+
+    x: Array = solve_split(_kind(), group, split, named, **options)
+    return x
+
+
+def _kind() -> Kind:
+    """Return what these systems are for the functions of split arrays."""
+    from .split import Columns, Kind
 
     def columns(found: _Blocks, sides: Array, result: Array) -> Columns:
         made = _columns_of(found, sides, result)
         return made.parts, made.finish
 
-    kind = Kind(
+    return Kind(
         "solve_block_tridiagonal",
         _NAMES,
         tail=3,
@@ -258,9 +267,10 @@ def _solve_split(
         solve_on_host=systems.solve_on_host,
         factor=systems.factor,
         apply=systems.apply,
+        factor_function=factor_block_tridiagonal,
+        factor_blocks=factor_block_tridiagonal,
+        wide=BlockTridiagonalFactor._wide,
     )
-    x: Array = solve_split(kind, group, split, named, **options)
-    return x
 
 
 class _Columns(NamedTuple):

@@ -99,6 +99,10 @@ class Kind(NamedTuple):
         Solves the reduced systems.
     solve_on_host, factor, apply : callable
         Those of `systems`, for matrices.
+    factor_function, factor_blocks : callable
+        Makes factors of matrices that are not split, and of reduced ones.
+    wide : callable
+        The method of such factors that views right-hand sides with all batch axes.
     """
 
     operation: str
@@ -116,9 +120,12 @@ class Kind(NamedTuple):
     solve_on_host: Callable[..., tuple[Singular, int]]
     factor: Callable[..., Factors]
     apply: Callable[..., Array]
+    factor_function: Callable[..., Any]
+    factor_blocks: Callable[..., Any]
+    wide: Callable[[Any, Array, int], Array]
 
 
-class _Call(NamedTuple):
+class Call(NamedTuple):
     """A call of this rank, checked."""
 
     kind: Kind
@@ -196,10 +203,10 @@ def solve_split(
             code = systems.pivoting(found.target.backend, assume, pivot)
             kind.require(operation, found, periodic=bool(periodic) and not is_cut)
             options = assume, bool(periodic), pivot, code, policy, count
-            call = _Call(kind, named, found, sides, result, *options)
+            call = Call(kind, named, found, sides, result, *options)
             part, half = None, None
             if is_cut:
-                call = _with_all_rows(call, group, place - ndim)
+                call = with_all_rows(call, group, place - ndim)
             if is_cut and result.size:
                 part = Part(call, (group.rank, group.size))
                 half = part.half
@@ -248,7 +255,7 @@ def solve_split(
     return answer
 
 
-def _with_all_rows(call: _Call, group: Group, axis: int) -> _Call:
+def with_all_rows(call: Call, group: Group, axis: int) -> Call:
     """Return a call with constant operands in all rows, or raise if one lacks rows of a neighbour.
 
     An operand with one row is one of all rows also where a part has no more rows than it could
@@ -274,7 +281,7 @@ def _with_all_rows(call: _Call, group: Group, axis: int) -> _Call:
     return call._replace(found=call.found._replace(matrices=matrices))
 
 
-def _require_end(call: _Call, group: Group, name: str, is_lower: bool, length: int) -> None:
+def _require_end(call: Call, group: Group, name: str, is_lower: bool, length: int) -> None:
     """Raise unless this rank may omit entries of an off-diagonal."""
     end = 0 if is_lower else group.size - 1
     if group.rank == end and not call.periodic:
@@ -290,7 +297,7 @@ def _require_end(call: _Call, group: Group, name: str, is_lower: bool, length: i
 
 
 def _solve_cut(
-    group: Group, call: _Call, part: Part, sizes: Sequence[int], columns: Columns
+    group: Group, call: Call, part: Part, sizes: Sequence[int], columns: Columns
 ) -> Singular | None:
     """Solve systems that are cut: by the partition method, or as whole lines."""
     parts, finish = columns
@@ -328,13 +335,13 @@ class Part:
 
     Parameters
     ----------
-    call : _Call
+    call : Call
         The call of this rank.
     ranks : (int, int)
         Number of this rank, and of all ranks.
     """
 
-    def __init__(self, call: _Call, ranks: tuple[int, int]) -> None:
+    def __init__(self, call: Call, ranks: tuple[int, int]) -> None:
         kind, matrices = call.kind, call.found.matrices
         rank, size = self._ranks = ranks
         self._call, self._kind, self._target = call, kind, call.found.target
@@ -425,8 +432,8 @@ class Part:
         return self._full(
             l_first,
             u_first,
-            -_product(lower, l_last),
-            middle - _product(lower, u_last),
+            -product_of(lower, l_last),
+            middle - product_of(lower, u_last),
             self.coupling[1],
         )
 
@@ -637,7 +644,7 @@ class Part:
             )
             beyond = self.left(count) if is_left else self.right(part.start - ends)
             with np.errstate(all="ignore"):
-                residual = _largest_ratio(_product(beyond, end), coupling) if is_sound else 1.0
+                residual = _largest_ratio(product_of(beyond, end), coupling) if is_sound else 1.0
                 decay = _largest_ratio(middle, start) if is_sound else 1.0
             return Spike(part, values), residual, decay
 
@@ -670,7 +677,7 @@ class Part:
 
 
 def _solve_by_ends(
-    group: Group, call: _Call, part: Part, parts: Sequence[tuple[Array, Array]]
+    group: Group, call: Call, part: Part, parts: Sequence[tuple[Array, Array]]
 ) -> bool:
     """Solve by the partition method; False if the systems must be solved as whole lines."""
     operation, rank = call.kind.operation, group.rank
@@ -718,8 +725,8 @@ def reduced_matrix(found: Coefficients, *, periodic: bool) -> tuple[list[Array],
     """Return the blocks of the reduced matrix, (..., ranks, s, s), and whether it is periodic."""
     c = _inner(found.c, periodic=periodic)
     with np.errstate(all="ignore"):
-        lower, upper = found.a, -_product(c, np.roll(found.u, -1, axis=0))
-        diag = found.b - _product(c, np.roll(found.l, -1, axis=0))
+        lower, upper = found.a, -product_of(c, np.roll(found.u, -1, axis=0))
+        diag = found.b - product_of(c, np.roll(found.l, -1, axis=0))
     is_ring = periodic and len(c) > 2
     if periodic and not is_ring:  # both neighbours are one rank
         lower = upper = lower + upper
@@ -750,7 +757,7 @@ def separators(y: Array, sides: Sequence[Array]) -> list[Array]:
     return [np.moveaxis(part, (-3, -1), (0, 1)) for part in np.split(y, bounds, -1)]
 
 
-def _solve_reduced(call: _Call, found: Coefficients, sides: Sequence[Array]) -> list[Array] | None:
+def _solve_reduced(call: Call, found: Coefficients, sides: Sequence[Array]) -> list[Array] | None:
     """Return the separators of all ranks, (ranks, columns, ..., s); None if this fails."""
     blocks, is_ring = reduced_matrix(found, periodic=call.periodic)
     if not all(np.isfinite(block).all() for block in blocks):
@@ -765,26 +772,16 @@ def _solve_reduced(call: _Call, found: Coefficients, sides: Sequence[Array]) -> 
 
 
 def _solve_whole(
-    group: Group, call: _Call, parts: Sequence[tuple[Array, Array]], sizes: Sequence[int]
+    group: Group, call: Call, parts: Sequence[tuple[Array, Array]], sizes: Sequence[int]
 ) -> Singular:
     """Solve every line on one rank of the host, as on one device."""
     kind, target = call.kind, call.found.target
     operation, tail = kind.operation, kind.tail
     matrices: Matrices = call.found.matrices
-    batch, rows = matrices.batch, matrices.rows
-    lines, half = prod(batch), len(kind.names) // 2
-    shares = Shares(group, operation, sizes, lines)
+    batch = matrices.batch
+    shares = Shares(group, operation, sizes, prod(batch))
     with group.agreement(operation):
-        given = {}
-        for number, (name, view) in enumerate(zip(kind.names, matrices.operands, strict=True)):
-            if call.named[name] is not None:
-                assert view is not None
-                own = _rows_last(target.download(view), tail)
-                if own.shape[-1] < rows:
-                    missing = np.zeros((*own.shape[:-1], rows - own.shape[-1]), own.dtype)
-                    pair = [missing, own] if number < half else [own, missing]
-                    own = np.concatenate(pair, -1)
-                given[name] = _as_lines(own, batch, tail - 1)
+        given = lines_of_matrices(call)
         rights = []
         for rhs, _ in parts:
             own = np.moveaxis(target.download(rhs), 0, len(batch))  # (..., columns, rows[, s])
@@ -799,11 +796,7 @@ def _solve_whole(
             for right in sides:
                 columns = np.moveaxis(right, 1, -1)  # ([s,] rows, columns)
                 columns = np.moveaxis(columns, 1, 2) if tail > 1 else columns[..., 0]
-                named = {n: whole.get(n) for n in kind.names}
-                named = {
-                    n: v if v is None or tail == 1 else np.moveaxis(v, -1, 1)
-                    for n, v in named.items()
-                }
+                named = whole_matrices(kind, whole)
                 found, view, result = kind.resolve(
                     operation, {**named, "rhs": columns}, -1, call.assume, None,
                     periodic=call.periodic,
@@ -832,6 +825,29 @@ def _solve_whole(
     return numbered(done.found, batch)
 
 
+def lines_of_matrices(call: Call) -> dict[str, Array]:
+    """Return the diagonals that are given, on the host, one axis for the batch, the rows last."""
+    kind, matrices, given = call.kind, call.found.matrices, {}
+    half, rows = len(kind.names) // 2, matrices.rows
+    for number, (name, view) in enumerate(zip(kind.names, matrices.operands, strict=True)):
+        if call.named[name] is None:
+            continue
+        own = _rows_last(call.found.target.download(view), kind.tail)
+        if own.shape[-1] < rows:
+            missing = np.zeros((*own.shape[:-1], rows - own.shape[-1]), own.dtype)
+            own = np.concatenate([missing, own] if number < half else [own, missing], -1)
+        given[name] = _as_lines(own, matrices.batch, kind.tail - 1)
+    return given
+
+
+def whole_matrices(kind: Kind, lines: dict[str, Array]) -> dict[str, Array | None]:
+    """Return the operands of complete lines: those of `lines_of_matrices`, the rows second."""
+    named = {name: lines.get(name) for name in kind.names}
+    if kind.tail == 1:
+        return named
+    return {n: None if v is None else np.moveaxis(v, -1, 1) for n, v in named.items()}
+
+
 def _rows_last(view: Array, tail: int) -> Array:
     """Move the rows behind the axes of a block."""
     return view if tail == 1 else np.moveaxis(view, -3, -1)
@@ -848,7 +864,7 @@ def _as_lines(view: Array, batch: tuple[int, ...], blocks: int) -> Array:
     return np.ascontiguousarray(np.broadcast_to(view, (*batch, *rest))).reshape(-1, *rest)
 
 
-def _product(a: Array, b: Array) -> Array:
+def product_of(a: Array, b: Array) -> Array:
     """Return products of blocks; of small ones by sums of arrays, which many blocks share."""
     side = a.shape[-1]
     if side > _MOST_SUMS:
@@ -861,7 +877,7 @@ def _product(a: Array, b: Array) -> Array:
 
 def _times(block: Array, vector: Array) -> Array:
     """Return the products of blocks and of vectors on the last axis."""
-    return _product(block, vector[..., None])[..., 0]
+    return product_of(block, vector[..., None])[..., 0]
 
 
 def _is_dominant(lower: Array, diag: Array, upper: Array) -> bool:
