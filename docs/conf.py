@@ -100,6 +100,7 @@ MADE_BY = {
     "transport.SuggestedStep": "transport.suggest_dt",
     "transport.TransportResult": "GCEIDD",
     "SolveInfo": "solve_tridiagonal",
+    "SplitBlockFactor": "distributed.Group",
     "distributed.SplitFactor": "distributed.Group",
     "flow.CavityHistory": "LidDrivenCavity",
     "flow.CentrelineExtrema": "LidDrivenCavity",

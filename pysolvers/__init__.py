@@ -12,6 +12,7 @@ if _typing.TYPE_CHECKING:
         solve_block_tridiagonal,
         solve_pentadiagonal,
     )
+    from ._blocks.split_factor import SplitBlockFactor
     from ._boundary import Dirichlet, Neumann, Robin
     from ._building import get_include
     from ._derivatives import compact_derivative
@@ -71,6 +72,7 @@ __all__ = [
     "SingularSystemError",
     "SingularSystemWarning",
     "SolveInfo",
+    "SplitBlockFactor",
     "SquareCylinder",
     "StaggeredCavity",
     "SteadyConvectionDiffusion",
@@ -106,6 +108,7 @@ _PLACES = {
         "solve_block_tridiagonal",
         "solve_pentadiagonal",
     ),
+    "_blocks.split_factor": ("SplitBlockFactor",),
     "_boundary": ("Dirichlet", "Neumann", "Robin"),
     "_building": ("get_include",),
     "_derivatives": ("compact_derivative",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from .systems import Assume, Factors, Matrices, Trans
 if TYPE_CHECKING:
     from ..distributed import Group, Slab
     from .split import Kind
+    from .split_factor import SplitBlockFactor
 
 Array = NDArray[Any]
 
@@ -295,6 +296,42 @@ def _solve(
     return singular
 
 
+@overload
+def factor_pentadiagonal(
+    lower2: ArrayLike | None,
+    lower: ArrayLike | None,
+    diag: ArrayLike,
+    upper: ArrayLike,
+    upper2: ArrayLike,
+    *,
+    axis: int = ...,
+    rows: int | None = ...,
+    assume: Assume = ...,
+    periodic: bool = ...,
+    pivot: bool | None = ...,
+    on_singular: OnSingular = ...,
+    threads: int | None = ...,
+    group: None = ...,
+    split: None = ...,
+) -> PentadiagonalFactor: ...
+@overload
+def factor_pentadiagonal(
+    lower2: ArrayLike | None,
+    lower: ArrayLike | None,
+    diag: ArrayLike,
+    upper: ArrayLike,
+    upper2: ArrayLike,
+    *,
+    axis: int = ...,
+    rows: int | None = ...,
+    assume: Assume = ...,
+    periodic: bool = ...,
+    pivot: bool | None = ...,
+    on_singular: OnSingular = ...,
+    threads: int | None = ...,
+    group: Group,
+    split: Slab,
+) -> SplitBlockFactor: ...
 def factor_pentadiagonal(
     lower2: ArrayLike | None,
     lower: ArrayLike | None,
@@ -309,7 +346,9 @@ def factor_pentadiagonal(
     pivot: bool | None = None,
     on_singular: OnSingular = "raise",
     threads: int | None = None,
-) -> PentadiagonalFactor:
+    group: Group | None = None,
+    split: Slab | None = None,
+) -> PentadiagonalFactor | SplitBlockFactor:
     """Factor a batch of pentadiagonal matrices, for repeated solves.
 
     Parameters
@@ -330,10 +369,13 @@ def factor_pentadiagonal(
         Reaction to a singular matrix; with ``'nan'`` its solutions are NaN.
     threads : int, optional
         Number of threads.
+    group, split : pysolvers.distributed.Group and Slab, optional
+        As in `factor_tridiagonal`: each rank passes its part of the matrices, `rows` counts its
+        rows.
 
     Returns
     -------
-    PentadiagonalFactor
+    PentadiagonalFactor or SplitBlockFactor
         The factors: ``solve``, ``logdet``, ``inverse_diagonals``.
 
     Raises
@@ -361,6 +403,22 @@ def factor_pentadiagonal(
     """
     operation = "factor_pentadiagonal"
     named = dict(zip(_NAMES, (lower2, lower, diag, upper, upper2), strict=True))
+    if group is not None or split is not None:
+        from .split_factor import SplitBlockFactor
+
+        return SplitBlockFactor(
+            _kind(),
+            group,
+            split,
+            named,
+            axis=axis,
+            rows=rows,
+            assume=assume,
+            periodic=periodic,
+            pivot=pivot,
+            on_singular=on_singular,
+            threads=threads,
+        )
     require_flag("periodic", periodic)
     policy, count = check_policy(on_singular), check_threads(threads)
     found, _, _ = _resolve(operation, named, axis, assume, None, rows, periodic=bool(periodic))

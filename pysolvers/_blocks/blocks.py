@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from .systems import Assume, Factors, Matrices, Trans
 if TYPE_CHECKING:
     from ..distributed import Group, Slab
     from .split import Kind
+    from .split_factor import SplitBlockFactor
 
 Array = NDArray[Any]
 
@@ -344,6 +345,38 @@ def _solve_on_host(found: _Blocks, rhs: Array, x: Array, code: int, threads: int
     return systems.solve(target, wide, rhs, x, code, threads).of_first()
 
 
+@overload
+def factor_block_tridiagonal(
+    lower: ArrayLike | None,
+    diag: ArrayLike,
+    upper: ArrayLike | None,
+    *,
+    axis: int = ...,
+    rows: int | None = ...,
+    assume: Assume = ...,
+    periodic: bool = ...,
+    pivot: bool | None = ...,
+    on_singular: OnSingular = ...,
+    threads: int | None = ...,
+    group: None = ...,
+    split: None = ...,
+) -> BlockTridiagonalFactor: ...
+@overload
+def factor_block_tridiagonal(
+    lower: ArrayLike | None,
+    diag: ArrayLike,
+    upper: ArrayLike | None,
+    *,
+    axis: int = ...,
+    rows: int | None = ...,
+    assume: Assume = ...,
+    periodic: bool = ...,
+    pivot: bool | None = ...,
+    on_singular: OnSingular = ...,
+    threads: int | None = ...,
+    group: Group,
+    split: Slab,
+) -> SplitBlockFactor: ...
 def factor_block_tridiagonal(
     lower: ArrayLike | None,
     diag: ArrayLike,
@@ -356,7 +389,9 @@ def factor_block_tridiagonal(
     pivot: bool | None = None,
     on_singular: OnSingular = "raise",
     threads: int | None = None,
-) -> BlockTridiagonalFactor:
+    group: Group | None = None,
+    split: Slab | None = None,
+) -> BlockTridiagonalFactor | SplitBlockFactor:
     """Factor a batch of block tridiagonal matrices, for solves, determinants and inverses.
 
     Parameters
@@ -377,10 +412,13 @@ def factor_block_tridiagonal(
         Reaction to a singular matrix; with ``'nan'`` its solutions are NaN.
     threads : int, optional
         Number of threads.
+    group, split : pysolvers.distributed.Group and Slab, optional
+        As in `factor_tridiagonal`: each rank passes its part of the matrices, `rows` counts its
+        rows.
 
     Returns
     -------
-    BlockTridiagonalFactor
+    BlockTridiagonalFactor or SplitBlockFactor
         The factors: ``solve``, ``logdet``, ``inverse_blocks``.
 
     Raises
@@ -410,6 +448,22 @@ def factor_block_tridiagonal(
     """
     operation = "factor_block_tridiagonal"
     named = {"lower": lower, "diag": diag, "upper": upper}
+    if group is not None or split is not None:
+        from .split_factor import SplitBlockFactor
+
+        return SplitBlockFactor(
+            _kind(),
+            group,
+            split,
+            named,
+            axis=axis,
+            rows=rows,
+            assume=assume,
+            periodic=periodic,
+            pivot=pivot,
+            on_singular=on_singular,
+            threads=threads,
+        )
     policy, count = check_policy(on_singular), check_threads(threads)
     require_flag("periodic", periodic)
     found, _, _ = _resolve(operation, named, axis, assume, None, rows, periodic=bool(periodic))

@@ -66,7 +66,7 @@ _PLACES = (
     ((0, 0, 2), (0, 1, 3), (1, 0, 1), (1, 1, 2)),
     ((0, 0, 4), (1, 0, 3), (1, 1, 4)),
 )
-_NUMBERS = 5  # blocks of a matrix that the ranks exchange
+NUMBERS = 5  # blocks of a matrix that the ranks exchange
 
 
 # Right-hand sides and where their solutions are written, columns first, and what follows.
@@ -344,7 +344,7 @@ class Part:
     def __init__(self, call: Call, ranks: tuple[int, int]) -> None:
         kind, matrices = call.kind, call.found.matrices
         rank, size = self._ranks = ranks
-        self._call, self._kind, self._target = call, kind, call.found.target
+        self._kind, self._target = kind, call.found.target
         self._matrices = matrices._replace(batch=call.batch, periodic=())
         self._rows = matrices.rows
         self._has_left = call.periodic or rank > 0
@@ -353,7 +353,8 @@ class Part:
         self.side = matrices.side or kind.ends
         self._last = self._rows - kind.ends  # the first row of the separator
         self.interior = slice(0, self._last)
-        self._factors: Factors | None = None
+        #: Those of the interior, where they are needed.
+        self.factors: Factors | None = None
         self._blocks: dict[tuple[int, int], Array] = {}
         # Of each diagonal the first and the last rows, in the memory of the host.
         width, axis = 2 * kind.ends, -kind.tail
@@ -382,6 +383,10 @@ class Part:
         if other is not None:
             self.coupling[not self._lacks_lower] = np.swapaxes(other.conj(), -1, -2)
 
+    def release(self) -> None:
+        """Let go of the matrices, once the coefficients are known."""
+        self._matrices = self._matrices._replace(operands=())
+
     def is_dominant(self) -> bool:
         """Whether the rows are dominant of which the factors of the interior do not know it."""
         step = self._kind.ends
@@ -409,6 +414,15 @@ class Part:
             if self._rows > 1
             else _is_dominant(first, diag, last)
         )
+
+    def factor(self, code: int, threads: int) -> bool:
+        """Factor the interior; return whether no row was exchanged and no pivot was bad."""
+        if not self._last:
+            return True
+        made = self.factors = self._factored(self.interior, code, threads)
+        is_fast = self._matrices.side <= self._target.backend.FAST_SIDE
+        is_exchanged = is_fast and made.pivot == self._target.backend.PIVOTS["always"]
+        return not is_exchanged and not len(made.singular.rows)
 
     def spikes(self, code: int, threads: int) -> list[Spike | None]:
         """Return l and u in the rows in which they count; None for those that are 0."""
@@ -465,9 +479,9 @@ class Part:
         backend, target = self._target.backend, self._target
         is_decided = code != backend.PIVOTS["auto"]
         has_many = len(rhs) > 1 and is_decided
-        if self._factors is None and (has_many or not (is_decided or target.name == "cpu")):
-            self._factors = self._factored(self.interior, code, threads)
-        made = self._factors
+        if self.factors is None and (has_many or not (is_decided or target.name == "cpu")):
+            self.factors = self._factored(self.interior, code, threads)
+        made = self.factors
         is_fast = self._matrices.side <= backend.FAST_SIDE  # others always exchange rows
         if made is not None and len(made.singular.rows):
             return None
@@ -651,9 +665,9 @@ class Part:
         found = until_negligible(rows, float(np.finfo(self.dtype).eps), attempt)
         if found is not None:
             return found
-        if self._factors is None:
-            self._factors = self._factored(self.interior, code, threads)
-        return Spike(self.interior, solved(self.interior, self._factors))
+        if self.factors is None:
+            self.factors = self._factored(self.interior, code, threads)
+        return Spike(self.interior, solved(self.interior, self.factors))
 
     def _ends_of(self, spike: Spike | None) -> list[Array]:
         """Return l or u, (..., s, s), in the first and in the last interior row."""
@@ -686,7 +700,7 @@ def _solve_by_ends(
     matrices: Matrices = call.found.matrices
     side = matrices.side or call.kind.ends
     kept: list[tuple[Array, Array, Array]] = []
-    shapes = [(*part.batch, side, side)] * _NUMBERS
+    shapes = [(*part.batch, side, side)] * NUMBERS
     for rhs, _ in parts:
         shapes += [(*part.batch_of(rhs), side)] * 2
     count, dtype = sum(map(prod, shapes)), np.dtype(matrices.dtype)
@@ -712,7 +726,7 @@ def _solve_by_ends(
     if eliminated.numbers is None:
         return False
     found = unpacked(eliminated.numbers, shapes)
-    coefficients, sides = Coefficients(*found[:_NUMBERS]), found[_NUMBERS:]
+    coefficients, sides = Coefficients(*found[:NUMBERS]), found[NUMBERS:]
     y = _solve_reduced(call, coefficients, sides)
     if y is None:
         return False

@@ -932,7 +932,7 @@ def solved_by_parts(
     Complex right-hand sides are solved as two real parts unless the factors are complex.
     """
     target = host_target(operation, {"rhs": rhs}, None, "rhs")
-    array = _right_side(target, rhs, dtype)
+    array = right_side(target, rhs, dtype)
     splits = array.dtype.kind == "c" and dtype.kind != "c"
     parts = [array.real, array.imag] if splits else [array]
     x = [solve(part) for part in parts]
@@ -942,7 +942,7 @@ def solved_by_parts(
     return target.finish(result, rhs, None)
 
 
-def _right_side(target: Target, rhs: Any, dtype: np.dtype) -> Array:
+def right_side(target: Target, rhs: Any, dtype: np.dtype) -> Array:
     """Return right-hand sides in the precision of factors, or raise TypeError."""
     like = {"the factor": np.empty((1,), dtype)}
     (array,), _, _ = target.operands({"rhs": rhs}, like, widens=True)
@@ -1017,7 +1017,7 @@ class DeviceResults:
         two axes. `axis` is that of the rows among those before the latter.
         """
         target = target_of(operation, {"rhs": rhs}, None, "rhs", self._device)
-        (array,) = moved(target, [_right_side(target, rhs, dtype)])
+        (array,) = moved(target, [right_side(target, rhs, dtype)])
         wide, blocks = widened(array), self._tail - 1
         places = (-1 - blocks, axis - blocks)
         shape = np.moveaxis(wide, *places).shape

@@ -5,6 +5,7 @@ the whole arrays.
 """
 
 import itertools
+import pickle
 from contextlib import nullcontext
 
 import numpy as np
@@ -17,9 +18,12 @@ from scipy.linalg import solve_banded
 from slabs import chosen
 
 from pysolvers import (
+    BackendError,
     DistributedError,
     SingularSystemError,
     SingularSystemWarning,
+    factor_block_tridiagonal,
+    factor_pentadiagonal,
     solve_block_tridiagonal,
     solve_pentadiagonal,
 )
@@ -507,3 +511,144 @@ def check_arrays_of_a_device(group, rng):
                 parts = [there(own_part(group, a, 1)) for a in (*blocks, complexes)]
                 x = joined(group, solve_block_tridiagonal(*parts, **split).get(), 1)
                 require_solution(blocks, complexes, x, product, periodic=False, tail=3)
+
+
+def kept_factor(group, factor, matrix, *, axis, along, ndim, tail, sizes=None, **options):
+    """Factor the parts of this rank of matrices with the rows at their place."""
+    arrays = [None if a is None else np.moveaxis(a, -tail, axis - ndim - tail + 1) for a in matrix]
+    place = along - ndim - tail + 1
+    parts = [None if a is None else own_part(group, a, place, sizes) for a in arrays]
+    made = factor(*parts, axis=axis - ndim, group=group, split=Slab(along - ndim), **options)
+    for part in parts:
+        part[...] = np.nan  # of the caller
+    return made
+
+
+def check_factors_along_every_axis(group, rng):
+    number = 0
+    cases = ((factor_block_tridiagonal, 3), (factor_pentadiagonal, 1))
+    for shape, kind, periodic in itertools.product(
+        ((11,), (5, 12), (3, 9, 4)), KINDS, (False, True)
+    ):
+        for axis, along in itertools.product(range(len(shape)), repeat=2):
+            number += 1
+            if shape[along] < group.size or shape[axis] < 6 or (periodic and kind == "definite"):
+                continue
+            batch = (*shape[:axis], *shape[axis + 1 :])
+            dtype = chosen(number, oracle.DTYPES)[0]
+            side = 2 + number % 4
+            where = {"axis": axis, "along": along, "ndim": len(shape)}
+            options = {**options_of(kind), "periodic": periodic}
+            for factor, tail in cases:
+                if tail > 1:
+                    matrix = random_blocks(rng, batch, shape[axis], side, dtype, kind)
+                    rhs = oracle.uniform(rng, (*batch, shape[axis], side, 2), dtype)
+                else:
+                    matrix = random_bands(rng, batch, shape[axis], dtype, kind)
+                    rhs = oracle.uniform(rng, (*batch, shape[axis]), dtype)
+                blocks = tail - 1
+                made = kept_factor(group, factor, matrix, **where, tail=tail, **options)
+                place = axis - len(shape) - blocks
+                right = own_part(group, np.moveaxis(rhs, -tail, place), along - len(shape) - blocks)
+                x = joined(group, made.solve(right), along - len(shape) - blocks)
+                multiply = product if tail > 1 else band_product
+                require_solution(
+                    matrix,
+                    rhs,
+                    np.moveaxis(x, place, -tail),
+                    multiply,
+                    periodic=periodic,
+                    tail=tail,
+                )
+                assert made.is_kept or kind == "general" or along == axis
+                expected = factor(*matrix, axis=-1, **options).logdet()
+                found = made.logdet()
+                if along != axis:
+                    found = joined(group, np.asarray(found), along - (along > axis))
+                np.testing.assert_allclose(
+                    found, expected, rtol=1e-4 if dtype in (np.float32, np.complex64) else 1e-9
+                )
+
+
+def check_factors_solve_right_hand_sides_of_more_axes(group, rng):
+    rows = 7 * group.size
+    for dtype in (float, complex):
+        matrix = random_blocks(rng, (), rows, 2, dtype, "dominant")
+        bands = random_bands(rng, (), rows, dtype, "dominant")
+        split = {"group": group, "split": Slab(0)}
+        made = factor_block_tridiagonal(*(own_part(group, a, 0) for a in matrix), axis=0, **split)
+        kept = factor_pentadiagonal(*(own_part(group, a, 0) for a in bands), axis=0, **split)
+        assert made.is_kept
+        assert kept.is_kept
+        rhs = oracle.uniform(rng, (rows, 5, 2, 3), dtype)
+        x = joined(group, made.solve(own_part(group, rhs, 0)), 0)
+        wide, found = (np.moveaxis(a, 0, 1) for a in (rhs, x))
+        require_solution(
+            [np.broadcast_to(a, (5, *a.shape)) for a in matrix],
+            wide,
+            found,
+            product,
+            periodic=False,
+            tail=3,
+        )
+        x = joined(group, kept.solve(own_part(group, rhs[..., 0, 0], 0)), 0)
+        wide, found = rhs[..., 0, 0].T, x.T
+        require_solution(
+            [np.broadcast_to(a, (5, rows)) for a in bands],
+            wide,
+            found,
+            band_product,
+            periodic=False,
+            tail=1,
+        )
+        if dtype is float:
+            x = joined(group, made.solve(own_part(group, rhs * 1j, 0)), 0)
+            require_solution(
+                [np.broadcast_to(a, (5, *a.shape)) for a in matrix],
+                np.moveaxis(rhs * 1j, 0, 1),
+                np.moveaxis(x, 0, 1),
+                product,
+                periodic=False,
+                tail=3,
+            )
+        x = joined(group, made.solve(np.moveaxis(own_part(group, rhs, 0), 0, 1), axis=-1), 1)
+        assert x.shape == (5, rows, 2, 3)
+        assert made.solve(own_part(group, rhs, 0)[:, :0]).shape[1] == 0
+        with pytest.raises((ValueError, DistributedError), match="rows along axis"):
+            made.solve(own_part(group, rhs, 0)[1:] if group.rank == 0 else own_part(group, rhs, 0))
+
+
+def check_factors_of_singular_matrices(group, rng):
+    rows = 6 * group.size
+    blocks = random_blocks(rng, (4,), rows, 2, float, "dominant")
+    for a in blocks:
+        a[2, rows // 2] = 0
+    rhs = rng.standard_normal((4, rows, 2, 1))
+    for along in (0, 1):
+        if along == 0 and group.size > 4:
+            continue
+        where = {"axis": 1, "along": along, "ndim": 2, "tail": 3}
+        with pytest.raises(SingularSystemError) as raised:
+            kept_factor(group, factor_block_tridiagonal, blocks, **where)
+        np.testing.assert_array_equal(raised.value.systems, [[2]])
+        made = kept_factor(group, factor_block_tridiagonal, blocks, on_singular="nan", **where)
+        x = joined(group, made.solve(own_part(group, rhs, along)), along)
+        np.testing.assert_array_equal(np.isnan(x).all((1, 2, 3)), np.arange(4) == 2)
+
+
+def check_factors_that_differ(group, rng):
+    blocks = random_blocks(rng, (), 6, 2, float, "dominant")
+    split = {"group": group, "split": Slab(-1)}
+    made = factor_block_tridiagonal(*blocks, **split)
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(made)
+    with pytest.raises(ValueError, match="split along their rows, which are axis -1"):
+        factor_block_tridiagonal(*blocks, group=group, split=Slab(1))
+    if group.size > 1:
+        other = group.rank > 0
+        with pytest.raises(DistributedError, match="pivot must be the same"):
+            factor_block_tridiagonal(*blocks, pivot=other, **split)
+        with pytest.raises(DistributedError, match="shape must be the same"):
+            made.solve(np.ones((6, 2, 1 + other)))
+    with in_place_of_cuda() as device, pytest.raises(BackendError, match="needs the CPU"):
+        factor_block_tridiagonal(*(FullArray(device, a) for a in blocks), **split)

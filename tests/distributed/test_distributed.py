@@ -31,7 +31,7 @@ OF_THREE = {
     "values_that_are_not_finite_spread_as_in_a_loop",
     "blocks": "blocks_along_every_axis,bands_along_every_axis,ends_of_every_reach,"
     "unequal_parts_and_parts_of_one_row,matrices_that_lines_share,"
-    "dominant_and_definite_systems_are_eliminated_in_parts",
+    "dominant_and_definite_systems_are_eliminated_in_parts,factors_along_every_axis",
     "heat": "fields_of_one_process,kernels_with_a_halo_for_several_steps,windows_that_shrink,"
     "long_steps,last_part_of_one_node,unsplit_steps_have_the_bits_of_one_process",
     "poisson": "fields_of_one_process",
