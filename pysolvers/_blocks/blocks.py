@@ -736,8 +736,9 @@ def _border_of(found: _Blocks, made: Factors, threads: int) -> _Border:
     """Split periodic matrices, and solve for their last column and row."""
     n, matrices = found.rows, found.matrices
     lower, diag, upper = _ring_of(found)
-    column = (lower[..., 0, :, :], upper[..., n - 2, :, :])
-    row = (upper[..., n - 1, :, :], lower[..., n - 1, :, :])
+    # Copies: the caller can change the matrices before a solve with the factors.
+    column = (lower[..., 0, :, :].copy(), upper[..., n - 2, :, :].copy())
+    row = (upper[..., n - 1, :, :].copy(), lower[..., n - 1, :, :].copy())
     solved = {}
     for trans, ends in (("N", column), ("T", tuple(np.swapaxes(b, -1, -2) for b in row))):
         full = np.zeros((matrices.side, *matrices.batch, n - 1, matrices.side), matrices.dtype)

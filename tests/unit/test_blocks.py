@@ -505,6 +505,20 @@ def test_operands_that_are_none_are_errors(periodic):
         factor_block_tridiagonal(one, None, one, rows=5, periodic=periodic)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("periodic", [False, True])
+def test_factors_do_not_read_the_matrices_again(periodic, dtype):
+    rng = np.random.default_rng(30)
+    case, rhs = blocks(rng, (2,), 7, 3, dtype, 12), rng.standard_normal((2, 7, 3, 1))
+    factor = factor_block_tridiagonal(*case, periodic=periodic)
+    x, logarithms = factor.solve(rhs), factor.logdet()
+    for array in case:
+        array[...] = np.nan
+
+    np.testing.assert_array_equal(factor.solve(rhs), x)
+    np.testing.assert_array_equal(factor.logdet(), logarithms)
+
+
 @pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])
 def test_factors_are_not_copied(copied):
     factor = factor_block_tridiagonal(np.eye(2), 4 * np.eye(2), np.eye(2), rows=6)
