@@ -216,7 +216,8 @@ PyDoc_STRVAR(heat_step_doc,
              "Make time steps of heat conduction; return status and report.");
 PyDoc_STRVAR(heat_keep_doc,
              "heat_keep($module, /)\n--\n\n"
-             "Return the place of what the steps of a solver keep from call to call.");
+             "Return an empty capsule for the factors that a solver keeps from call to "
+             "call.");
 PyDoc_STRVAR(heat_cut_doc,
              "heat_cut($module, applies, place, ends, beyond, first, used, t, before, "
              "differences, outer, weights, spikes, device=0, stream=0, /)\n--\n\n"
