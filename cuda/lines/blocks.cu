@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <type_traits>
 #include <utility>
 
 #include "lines/blocks_columns.cuh"
@@ -236,27 +237,25 @@ static constexpr int64_t least_long_rows = 291, long_columns = 128;
 
 /* Whether five diagonals are divided into chunks of columns: neighbouring systems whose
  * operands are copied by 16 bytes (blocks_columns.cuh). */
-template <typename Real>
 static void
-set_columns(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real> &job)
+set_columns(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<float> &job)
 {
-    constexpr int64_t count = 16 / sizeof(Real);
+    constexpr int64_t count = 16 / sizeof(float);
     const auto is_whole = [&](const void *data, int64_t row, int64_t outer,
                               int64_t inner) {
         return data == nullptr ||
                (inner == 1 && reinterpret_cast<uintptr_t>(data) % 16 == 0 &&
                 row == job.rhs.row && (job.outer == 1 || outer % count == 0));
     };
-    bool is = sizeof(Real) == 4 && b.side == 0 && b.pivot != PS_PIVOT_ALWAYS &&
-              b.rows >= least_long_rows &&
+    bool is = b.side == 0 && b.pivot != PS_PIVOT_ALWAYS && b.rows >= least_long_rows &&
               job.outer * job.inner <= long_columns * device.processors &&
               job.rhs.row % count == 0 && job.inner % count == 0 && job.x.inner == 1 &&
               is_whole(job.rhs.data, job.rhs.row, job.rhs.outer, job.rhs.inner);
 
-    for (const Input<Real> &in : job.bands) {
+    for (const Input<float> &in : job.bands) {
         is = is && is_whole(in.data, in.row, in.outer, in.inner);
     }
-    job.by_columns = is && columns::shape_of<Block<Real, 2>, BandColumnJob<Real>>(
+    job.by_columns = is && columns::shape_of<Block<float, 2>, BandColumnJob<float>>(
                                (b.rows + 1) / 2, 4, &device, &job.columns);
 }
 
@@ -407,9 +406,11 @@ job_of(const ps_blocks &all, void *work)
     if (job.chunk > 0) {
         return job;
     }
-    set_columns(b, *ps_cuda_device_get(), job);
-    if (job.by_columns) {
-        return job;
+    if constexpr (std::is_same_v<Real, float>) {
+        set_columns(b, *ps_cuda_device_get(), job);
+        if (job.by_columns) {
+            return job;
+        }
     }
     set_five_rows(b, *ps_cuda_device_get(), job);
     if (job.has_rows) {

@@ -22,8 +22,8 @@ namespace pysolvers::columns {
 
 /* Limited by the registers: 4 numbers of each of the blocks l and u for a row. Two blocks of a
  * multiprocessor wait for their joins at different times. */
-template <typename Real> struct ColumnTuning<Block<Real, 2>> {
-    static constexpr int rows = 8, alone = 8, threads = sizeof(Real) == 4 ? 512 : 256;
+template <> struct ColumnTuning<Block<float, 2>> {
+    static constexpr int rows = 8, alone = 8, threads = 512;
     static constexpr int usual_threads = threads / 2;
     static constexpr int shorter[] = {8, 8, 8};
     static constexpr int long_from = 0;
@@ -127,9 +127,8 @@ report(const BandColumnJob<Real> &job, int64_t system, const Note &note)
     }
 }
 
-/* blocks_columns_reals.cu */
-template <typename Real>
-ps_status launch_band_columns(const BandColumnJob<Real> &job, cudaStream_t stream);
+/* blocks_columns.cu */
+ps_status launch_band_columns(const BandColumnJob<float> &job, cudaStream_t stream);
 
 /* The job of systems whose shape is rows.columns. */
 template <typename Real>

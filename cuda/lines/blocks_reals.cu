@@ -1,5 +1,6 @@
 /* blocks_reals.cu - the kernels of systems of blocks, compiled once per real dtype. */
 #include <algorithm>
+#include <type_traits>
 
 #include "lines/blocks_columns.cuh"
 #include "lines/blocks_lines.cuh"
@@ -73,8 +74,10 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
     ps_status status = PS_OK;
 
     if constexpr (IS_BANDS) {
-        if (job.by_columns) {
-            status = launch_band_columns(column_job_of(job), stream);
+        if constexpr (std::is_same_v<Real, float>) {
+            if (job.by_columns) {
+                status = launch_band_columns(column_job_of(job), stream);
+            }
         }
         if (job.has_rows) {
             status = launch_rows(job, systems, stream);
