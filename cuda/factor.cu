@@ -14,6 +14,7 @@
  * With PS_COLUMNS neighbouring systems are stored side by side, as the right-hand sides
  * lie in memory, so that the column kernels read whole sectors.
  */
+#include "lines/differences.h"
 #include "lines/layout.h"
 #include "lines/methods.h"
 #include "lines/pivoted/pivoted.h"
@@ -445,6 +446,84 @@ ps_cuda_factor_solve(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *
     const ps_tridiag t = systems_for(f, b);
     return layout_of(f).is_kept ? solve_kept(f, b, t, exec)
                                 : method_of(f)->solve(&t, &options, exec, &report);
+}
+
+/* The systems whose right-hand sides are differences. */
+static ps_factor_rhs
+sides_of(const ps_differences *d)
+{
+    ps_factor_rhs b = {};
+
+    b.trans = PS_TRANS_NONE;
+    b.outer = d->outer;
+    b.inner = d->inner;
+    b.rhs = d->f;
+    b.x = d->x;
+    return b;
+}
+
+/* The same in x, where differences have been stored. */
+static ps_factor_rhs
+in_place(const ps_differences *d)
+{
+    ps_factor_rhs b = sides_of(d);
+
+    b.rhs = {d->x.data, d->x.stride};
+    return b;
+}
+
+static bool
+makes_differences(const ps_factor *f, const ps_differences *d, size_t *bytes)
+{
+    const ps_factor_rhs b = sides_of(d);
+    const ps_tridiag t = systems_for(f, &b);
+
+    return layout_of(f).is_kept && f->pivot == PS_PIVOT_NEVER &&
+           ps_cuda_shared_differences_work(&t, bytes) == PS_OK;
+}
+
+/* In one kernel, which reads 1 word and writes 1, or differences and then a solve, 4 words. */
+ps_status
+ps_cuda_difference_solve_work(const ps_factor *f, const ps_differences *d,
+                              const ps_exec *exec, size_t *bytes)
+{
+    const ps_status status = ps_differences_check(d, f);
+
+    *bytes = 0;
+    if (status != PS_OK || d->outer * d->inner == 0 || makes_differences(f, d, bytes)) {
+        return status;
+    }
+    const ps_factor_rhs b = in_place(d);
+
+    return ps_cuda_factor_work(f, &b, exec, bytes);
+}
+
+ps_status
+ps_cuda_difference_solve(const ps_factor *f, const ps_differences *d, const ps_exec *exec)
+{
+    size_t bytes;
+    ps_status status = ps_cuda_difference_solve_work(f, d, exec, &bytes);
+
+    if (status != PS_OK || d->outer * d->inner == 0) {
+        return status;
+    }
+    if (bytes > exec->work_bytes) {
+        return PS_WORK_TOO_SMALL;
+    }
+    if (makes_differences(f, d, &bytes)) {
+        const ps_factor_rhs b = sides_of(d);
+        const ps_tridiag t = systems_for(f, &b);
+        const char *const store = static_cast<const char *>(f->store);
+
+        return ps_cuda_shared_differences(&t, *d, store + layout_of(f).kept[0], exec);
+    }
+    status = ps_cuda_differences(d, exec);
+    if (status == PS_OK) {
+        const ps_factor_rhs b = in_place(d);
+
+        status = ps_cuda_factor_solve(f, &b, exec);
+    }
+    return status;
 }
 
 } // namespace pysolvers

@@ -2,6 +2,7 @@
 #include "ps_numbers.h"
 
 #include "lines/blocks_factor.h"
+#include "lines/differences.h"
 #include "lines/rates.h"
 #include "lines/recurrence.h"
 #include "runtime/device.h"
@@ -47,6 +48,26 @@ rates(const ps_rates *r, const ps_exec *exec)
     return on_device(exec, [=] { return ps_cuda_rates(r, exec); });
 }
 
+static ps_status
+differences(const ps_differences *d, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_differences(d, exec); });
+}
+
+static ps_status
+difference_solve_work(const ps_factor *f, const ps_differences *d, const ps_exec *exec,
+                      size_t *bytes)
+{
+    return on_device(exec,
+                     [=] { return ps_cuda_difference_solve_work(f, d, exec, bytes); });
+}
+
+static ps_status
+difference_solve(const ps_factor *f, const ps_differences *d, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_difference_solve(f, d, exec); });
+}
+
 } // namespace pysolvers
 
 extern "C" const ps_number_entries *
@@ -58,7 +79,10 @@ ps_number_entries_get(void)
                                               pysolvers::blocks_work,
                                               pysolvers::blocks_run,
                                               pysolvers::rates,
-                                              nullptr};
+                                              nullptr,
+                                              pysolvers::differences,
+                                              pysolvers::difference_solve_work,
+                                              pysolvers::difference_solve};
 
     return &entries;
 }

@@ -383,6 +383,16 @@ def rates(
     stream: int = 0,
     /,
 ) -> int: ...
+def differences(
+    by: tuple[int, bool, float, float, tuple[tuple[float, ...], tuple[float, ...]]],
+    factor: Factor | None,
+    f: _Array,
+    x: _Array,
+    threads: int,
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> int: ...
 def recurrence(
     flags: int,
     first: _Array,

@@ -76,6 +76,7 @@ from ._core import (
     cylinder_step as cylinder_step,
     default_threads as default_threads,
     describe as describe,
+    differences as differences,
     diffusion_apply as diffusion_apply,
     diffusion_solve as diffusion_solve,
     factor_make as factor_make,

@@ -3,6 +3,7 @@
 #include "ps_numbers.h"
 
 #include "blocks.h"
+#include "differences.h"
 #include "modes.h"
 #include "rates.h"
 #include "recurrence.h"
@@ -19,6 +20,12 @@ PS_IN_DEFAULT_MODE(rates, ps_cpu_rates, (const ps_rates *r, const ps_exec *exec)
 PS_IN_DEFAULT_MODE(modes, ps_cpu_modes, (const ps_modes *p, const ps_exec *exec),
                    (p, exec))
 
+PS_IN_DEFAULT_MODE(differences, ps_cpu_differences,
+                   (const ps_differences *d, const ps_exec *exec), (d, exec))
+PS_IN_DEFAULT_MODE(difference_solve, ps_cpu_difference_solve,
+                   (const ps_factor *f, const ps_differences *d, const ps_exec *exec),
+                   (f, d, exec))
+
 static const ps_number_entries entries = {
     .recurrence_work = ps_cpu_recurrence_work,
     .recurrence = recurrence,
@@ -27,6 +34,9 @@ static const ps_number_entries entries = {
     .blocks_run = blocks_run,
     .rates = rates,
     .modes = modes,
+    .differences = differences,
+    .difference_solve_work = ps_cpu_difference_solve_work,
+    .difference_solve = difference_solve,
 };
 
 const ps_number_entries *

@@ -1,12 +1,13 @@
 /* ps_numbers.h - the entries of a backend for linear recurrences, for systems of
- * blocks and of five diagonals, for rates of equations and for products with
- * eigenvectors: a second table, so that
- * a change of its headers compiles its users again and nothing else.
+ * blocks and of five diagonals, for rates of equations, for products with eigenvectors and
+ * for compact differences: a second table, so that a change of its headers compiles its
+ * users again and nothing else.
  */
 #ifndef PS_NUMBERS_H
 #define PS_NUMBERS_H
 
 #include "ps_blocks.h"
+#include "ps_differences.h"
 #include "ps_modes.h"
 #include "ps_rates.h"
 #include "ps_recurrence.h"
@@ -30,6 +31,14 @@ typedef struct {
 
     ps_status (*modes)(const ps_modes *p,
                        const ps_exec *exec); /* null: of the host only */
+
+    /* differences() of any dtype on a host and of real numbers on a device, without workspace;
+     * difference_solve() solves with a factor of one matrix and PS_PIVOT_NEVER. */
+    ps_status (*differences)(const ps_differences *d, const ps_exec *exec);
+    ps_status (*difference_solve_work)(const ps_factor *f, const ps_differences *d,
+                                       const ps_exec *exec, size_t *bytes);
+    ps_status (*difference_solve)(const ps_factor *f, const ps_differences *d,
+                                  const ps_exec *exec);
 } ps_number_entries;
 
 const ps_number_entries *ps_number_entries_get(void);

@@ -14,6 +14,7 @@
 #include "cylinder.h"
 #include "fp_mode.h"
 #include "gceidd.h"
+#include "differences.h"
 #include "diffusion.h"
 #include "heat.h"
 #include "memory.h"
@@ -143,7 +144,8 @@ module_exec(PyObject *module)
     }
     if (cylinder_add(module) < 0 || spline_add(module) < 0 || diffusion_add(module) < 0 ||
         step_add(module) < 0 || recurrence_add(module) < 0 || blocks_add(module) < 0 ||
-        rates_add(module) < 0 || modes_add(module) < 0 || add_c_api(module) < 0) {
+        rates_add(module) < 0 || modes_add(module) < 0 || differences_add(module) < 0 ||
+        add_c_api(module) < 0) {
         return -1;
     }
     return add_constants(module);

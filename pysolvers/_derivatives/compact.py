@@ -1,4 +1,4 @@
-"""`compact_derivative`: shared factors, products of two stencils, rows at the ends."""
+"""`compact_derivative`: weights of differences, and factors that are kept."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from .._blocks import PentadiagonalFactor, factor_pentadiagonal, solve_pentadiagonal
 from .._checks import axis_number, integer, require, require_finite, require_flag
 from .._errors import BackendError
+from .._lines.prepared import Operation, prepare
+from .._lines.step import Differences, differentiate
 from .._memory import RELEASES
-from .._runtime.arrays import as_array, check_out, real_of
+from .._options import Choice
+from .._runtime.arrays import as_array, real_of
 from .._runtime.backends import require as require_backend
-from .._runtime.interop import dtype_of, host_array, kind_of, library_of, locate, shape_of
-from .._steps import tridiagonal_matvec
+from .._runtime.interop import dtype_of, host_array, library_of, locate, shape_of
 from ..factor import TridiagonalFactor, factor_tridiagonal
 from .formulas import FORMULAS, end_weights
 
@@ -24,6 +26,7 @@ Array = NDArray[Any]
 _REALS = np.finfo(np.float64)
 
 _NAME = "compact_derivative"
+_OPERATION = Operation(_NAME, "f", ("f",), "*")
 
 # Fewer points have two entries of a periodic formula in one place.
 _LEAST_PERIODIC = 5
@@ -93,8 +96,7 @@ def compact_derivative(
         If an option is not one of its values, `spacing` is not positive, or the grid has too few
         points.
     BackendError
-        If `f` is on a device and `accuracy` is 8 on a periodic grid or of complex values or, unless
-        `periodic`, its library has no arithmetic.
+        If `f` is on a device and `accuracy` is 8 on a periodic grid or of complex values.
 
     See Also
     --------
@@ -161,39 +163,34 @@ def compact_derivative(
             f"{_NAME}: accuracy 8 {what} needs the CPU, and f is on a device: write accuracy=6, or "
             "pass an array of NumPy"
         )
-    if not periodic and ordinal is not None and not hasattr(f, "__mul__"):
-        raise BackendError(f"{_NAME}: a {kind_of(f)} has no arithmetic: pass cupy.asarray(f)")
-    right = _right_sides(
-        own, place, step, (order, accuracy), periodic=bool(periodic), threads=threads
+    out_given: Any = out if ordinal is not None or out is None else library_of(out).host_view(out)
+    call = prepare(
+        {"f": own}, None, _OPERATION, Choice(axis=place, out=out_given, threads=threads)
     )
-    if not periodic:
-        weights = end_weights(order, accuracy, accuracy if closure is None else closure)
-        scale = step**order
-        right = _with_ends(right, own, (place, rows), weights, scale, even=order == 2)
-    host_out: Any = None if out is None or ordinal is not None else library_of(out).host_view(out)
-    given = out if ordinal is not None else host_out
-    keeps = given is None and library_of(right).mutable
-    if accuracy == 8 and ordinal is not None:
+    weights = end_weights(order, accuracy, accuracy if closure is None else closure)
+    by = _differences_of((order, accuracy), step, () if periodic else weights)
+    if accuracy < 8:
+        dtype = real_of(call.dtype)
+        factor = _factor_of(order, accuracy, rows, dtype.name, bool(periodic), ordinal)
+        x = factor.solve_differences(call, by)
+    elif ordinal is None:
+        right = differentiate(call, by)
+        x = _solve_pentadiagonal(right, place, order, periodic=bool(periodic))
+        if out is not None:
+            out_given[...] = x
+    else:
+        right = differentiate(call, by)
         alpha, beta = float(FORMULAS[order, 8].alpha), float(FORMULAS[order, 8].beta)
         x = solve_pentadiagonal(
             *(beta, alpha, 1.0, alpha, beta),
             right,
             axis=place,
             assume="positive definite",
-            out=right if keeps else given,
+            out=right if library_of(right).mutable else None,
             on_singular="ignore",
         )
-    elif accuracy == 8:
-        x = _solve_pentadiagonal(right, place, order, periodic=bool(periodic))
-        if out is not None:
-            check_out(host_out, x.shape, x.dtype, {})[...] = x
-            return out
-    else:
-        dtype = real_of(dtype_of(right))
-        factor = _factor_of(order, accuracy, rows, dtype.name, bool(periodic), ordinal)
-        x = factor.solve(right, axis=place, out=right if keeps else given, threads=threads)
-        if out is not None:
-            return out
+    if out is not None:
+        return out
     return x if ordinal is not None else library_of(f).from_host(x, f)
 
 
@@ -218,57 +215,21 @@ def _check_options(order: int, accuracy: int, spacing: float, closure: int | Non
     return float(spacing)
 
 
-def _right_sides(
-    f: Any, axis: int, step: float, which: tuple[int, int], *, periodic: bool, threads: Any
-) -> Any:
-    """Return the right sides of inner rows.
-
-    The differences over four points are sums of those over two: both factors are products with
-    tridiagonal matrices.
-    """
+def _differences_of(which: tuple[int, int], step: float, ends: Any) -> Differences:
+    """Return the weights of the right sides; without ends those of a periodic grid."""
     formula, order = FORMULAS[which], which[0]
     a, b = float(formula.a), float(formula.b)
-    options: dict[str, Any] = {"axis": axis, "periodic": periodic, "threads": threads}
-    if order == 1:
-        side, middle = b / (4 * step), a / (2 * step)
-        first = (-1.0, 0.0, 1.0)
-    else:
-        scale = step**2
-        side, middle = b / (4 * scale), (a + b / 2) / scale
-        first = (1.0, -2.0, 1.0)
-    if not b:
-        lower, diag, upper = (middle * value for value in first)
-        return tridiagonal_matvec(lower, diag, upper, f, **options)
-    differences = tridiagonal_matvec(*first, f, **options)
-    return tridiagonal_matvec(side, middle, side, differences, **options)
-
-
-def _with_ends(
-    right: Any, f: Any, lines: tuple[int, int], weights: Any, scale: float, *, even: bool
-) -> Any:
-    """Replace the first and the last right sides by weighted sums of differences."""
-    axis, rows = lines
-    mutable = library_of(right).mutable
-    for row, line in enumerate(weights):
-        for is_last in (False, True):
-            place = _at(axis, rows - 1 - row if is_last else row)
-            middle = f[place] * 1.0
-            total = 0.0
-            for k, weight in enumerate(line):
-                if k == row:
-                    continue
-                value = weight if even or not is_last else -weight
-                point = _at(axis, rows - 1 - k if is_last else k)
-                total = total + (value / scale) * (f[point] - middle)
-            if mutable:
-                right[place] = total
-            else:
-                right = right.at[place].set(total)
-    return right
-
-
-def _at(axis: int, index: int) -> tuple[Any, ...]:
-    return (slice(None),) * axis + (index,)
+    scale = step**order
+    near, far = (a / (2 * step), b / (4 * step)) if order == 1 else (a / scale, b / (4 * scale))
+    is_even = order == 2
+    if not ends:
+        return Differences(True, is_even, near, far, ((0.0,), (0.0,)))
+    points = max(3, *map(len, ends))
+    rows = [[value / scale for value in line] for line in ends]
+    if len(rows) == 1:
+        rows.append([near if is_even else -near, 0.0, near])
+    first, second = (tuple(row + [0.0] * (points - len(row))) for row in rows)
+    return Differences(False, is_even, near, far, (first, second))
 
 
 def _solve_pentadiagonal(right: Array, axis: int, order: int, *, periodic: bool) -> Array:

@@ -43,8 +43,8 @@ from .._runtime.singular import Singular, find_singular
 from .._runtime.targets import DeviceTarget, Target, fast_access_of, find_target, report_of_nothing
 from .eager import kept_for_programs, programs_for
 from .masks import beyond_ends, inside_of, masked_matrices, masked_where_they_are
-from .prepared import Operation, prepare
-from .step import multiply
+from .prepared import Operation, Prepared, prepare
+from .step import Differences, differentiate, multiply
 
 Array = NDArray[Any]
 
@@ -552,6 +552,17 @@ class TridiagonalFactor:
             check_finite=check_finite,
             operation="TridiagonalFactor.solve",
         )
+
+    def solve_differences(self, call: Prepared, by: Differences) -> Any:
+        """Solve for the differences of the only operand of a call, with one matrix."""
+        factors = self._factors
+        core, values = factors.core, call.operands[call.operation.leader]
+        if call.dtype != self.dtype:
+            stride = values.strides[call.shape.axis]
+            several = prod(call.shape.batch) > 1
+            core = self._core_for(factors, call.dtype, call.shape.rows, stride, several)
+            call = call._replace(paired=core is factors.core)
+        return differentiate(call, by, core)
 
     def _solve_planned(
         self,

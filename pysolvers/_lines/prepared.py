@@ -27,7 +27,7 @@ class Operation(NamedTuple):
     name: str
     leader: str  # the operand with all rows, whose library the result has
     vectors: tuple[str, ...]  # the operands that are not entries of the matrix
-    replaces: str = ""  # the operand that `out` may be; '' for none
+    replaces: str = ""  # the operand that `out` may be; '' for none, '*': it may overlap any
     columns: tuple[str, ...] = ()  # operands that have one entry per system
     labels: Mapping[str, str] = MappingProxyType({})  # names in messages, where others
 

@@ -86,6 +86,44 @@ def multiply(
     return finish(call)
 
 
+class Differences(NamedTuple):
+    """The weights of differences of neighbouring values, as `ps_differences.h` has them."""
+
+    periodic: bool
+    is_even: bool
+    near: float
+    far: float
+    ends: tuple[tuple[float, ...], tuple[float, ...]]
+
+
+def differentiate(call: Prepared, by: Differences, core: Any = None) -> Any:
+    """Return the differences of the only operand, or solve for them with the factor of a matrix.
+
+    The result may overlap the operand. Of complex values, a real matrix solves for real and
+    imaginary parts.
+    """
+    target, result = call.target, call.result
+    if result.size:
+        values = call.operands[call.operation.leader]
+        overlaps = np.may_share_memory(values, result)
+        x = target.empty(result.shape, result.dtype) if overlaps else result
+        lines = _lines_of(call._replace(result=x))
+        backend = target.backend
+        status = backend.differences(
+            (backend.PERIODIC if by.periodic else 0, *by[1:]),
+            core,
+            lines.lines[call.operation.leader],
+            lines.lines[_RESULT],
+            call.threads,
+            *target.arguments,
+        )
+        raise_for_status(status, backend.STATUS, call.operation.name)
+        _restore(call, lines)
+        if overlaps:
+            target.write(result, x)
+    return finish(call)
+
+
 def recur(call: Prepared, *, reverse: bool) -> Any:
     """Return x_t = a_t x_{t-1} + second_t x_{t-2} + b_t."""
     if call.result.size:

@@ -144,10 +144,11 @@ class Target:
     ) -> Array:
         """Return where the result is written: in `out`, or in a new array like the leader, `rhs`.
 
-        `out` may be the operand that it replaces.
+        `out` may be the operand that it replaces; '*': it may overlap any.
         """
         if out is not None:
-            inputs = {name: np.asarray(value) for name, value in named.items()}
+            given = {} if replaces == "*" else named
+            inputs = {name: np.asarray(value) for name, value in given.items()}
             return check_out(library_of(out).host_view(out), shape, dtype, inputs, replaces)
         if rhs.shape == shape:
             return np.empty_like(rhs)
@@ -534,7 +535,8 @@ class _DeviceArrays(DeviceTarget):
         if not self._library.mutable:
             raise TypeError(f"out must be writeable, a {kind_of(out)} never is")
         self._result = out
-        return check_out(view("out", out, self.stream), shape, dtype, self._views, replaces)
+        inputs = {} if replaces == "*" else self._views
+        return check_out(view("out", out, self.stream), shape, dtype, inputs, replaces)
 
     def extreme(self, name: str, index: tuple[Any, ...], *, largest: bool) -> float | None:
         value = self._named[name]

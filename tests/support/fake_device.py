@@ -210,6 +210,10 @@ class Device:
     def blocks_store(self, *arguments):
         return _core.blocks_store(*arguments)
 
+    def differences(self, by, factor, *arguments):
+        made = None if factor is None else core_factor(factor)
+        return self._run("differences", (by, made, *arguments))
+
     def recurrence(self, *arguments):
         return self._run("recurrence", arguments)
 

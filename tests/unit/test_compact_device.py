@@ -17,10 +17,6 @@ def test_derivatives(device_library, rng, axis, order, accuracy):
         found = compact_derivative(own, axis, periodic=True, **options)
         assert device_library.is_kind(found)
         np.testing.assert_allclose(device_library.get(found), expected, atol=1e-10)
-    if not hasattr(own, "__mul__"):
-        with pytest.raises(BackendError, match=r"no arithmetic: pass cupy\.asarray"):
-            compact_derivative(own, axis, **options)
-        return
     expected = compact_derivative(f, axis, **options)
     found = compact_derivative(own, axis, **options)
     np.testing.assert_allclose(device_library.get(found), expected, atol=1e-10)

@@ -80,8 +80,11 @@ template <typename Number> struct PanelWorker {
     }
 };
 
-/* Right-hand sides that are those in memory. */
+/* Right-hand sides that are those in memory. A source reads_neighbours if it reads rows that
+ * other warps have copied. */
 struct PanelRows {
+    static constexpr bool reads_neighbours = false;
+
     template <typename Number>
     __device__ __forceinline__ auto
     reader(const SharedPanels<Number> &, const PanelTeams<Number> &,
@@ -100,6 +103,7 @@ struct PanelRows {
  * where D[-1] stands for D[1], and D[rows-1] for D[rows-3]. y is copied, in the layout of x,
  * and *not_finite set to 1 if y has other numbers than finite ones. */
 template <typename Number> struct PanelDifferences {
+    static constexpr bool reads_neighbours = true;
     const PanelSums<Number> *weight;
     Number *copy;
     int32_t *not_finite;
@@ -349,7 +353,12 @@ template <typename Number, typename Exchange, typename Source> struct PanelBlock
         }
         else {
             copies_done_but<stages - 2>();
-            __syncwarp();
+            if constexpr (Source::reads_neighbours) {
+                __syncthreads();
+            }
+            else {
+                __syncwarp();
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "device/tensor_map.h"
+#include "lines/panels/panel_stencils.cuh"
 #include "lines/panels/shared_panels.h"
 #include "runtime/math.cuh"
 
@@ -299,31 +300,49 @@ ps_cuda_panels_keep(const ps_tridiag *t, bool transposed, void *table,
     });
 }
 
+/* Enqueue a solve for the right-hand sides of a source; the table may be null. */
+template <typename Number, typename Source>
+static ps_status
+apply(const ps_tridiag *t, const Source &source, const void *table, bool conjugated,
+      uint8_t *marks, void *work, cudaStream_t stream)
+{
+    const SharedMatrix<Number> matrix = matrix_of<Number>(t, false);
+    PanelPlan<Number> plan(t, ps_cuda_device_get());
+    ps_status status = PS_OK;
+
+    plan.map(t);
+    plan.panels.marks = marks;
+    plan.teams.conjugated = conjugated;
+    if (table != nullptr) {
+        (void)lay_out(plan.teams.groups, const_cast<void *>(table), &plan.teams.table);
+    }
+    if (!plan.in_clusters) {
+        status = plan.prepare(matrix, table != nullptr, work, stream);
+    }
+    return status == PS_OK
+               ? panels_launch(plan.teams, plan.panels, matrix, source, stream)
+               : status;
+}
+
 ps_status
 ps_cuda_panels_apply(const ps_tridiag *t, const void *table, bool conjugated,
                      uint8_t *marks, void *work, cudaStream_t stream)
 {
-    const ps_cuda_device *const device = ps_cuda_device_get();
-
     return with_number(t->dtype, [&](auto number) {
-        using Number = decltype(number);
-        const SharedMatrix<Number> matrix = matrix_of<Number>(t, false);
-        PanelPlan<Number> plan(t, device);
-        ps_status status = PS_OK;
+        return apply<decltype(number)>(t, PanelRows(), table, conjugated, marks, work,
+                                       stream);
+    });
+}
 
-        plan.map(t);
-        plan.panels.marks = marks;
-        plan.teams.conjugated = conjugated;
-        if (table != nullptr) {
-            (void)lay_out(plan.teams.groups, const_cast<void *>(table),
-                          &plan.teams.table);
-        }
-        if (!plan.in_clusters) {
-            status = plan.prepare(matrix, table != nullptr, work, stream);
-        }
-        return status == PS_OK
-                   ? panels_launch(plan.teams, plan.panels, matrix, PanelRows(), stream)
-                   : status;
+ps_status
+ps_cuda_panels_stencils(const ps_tridiag *t, const ps_differences &d, const void *table,
+                        void *work, cudaStream_t stream)
+{
+    return with_real(t->dtype, [&](auto number) {
+        using Number = decltype(number);
+        const PanelStencils<Number> source = {lines::Differences<Number>(d)};
+
+        return apply<Number>(t, source, table, false, nullptr, work, stream);
     });
 }
 
@@ -353,24 +372,13 @@ ps_status
 ps_cuda_panels_differences(const ps_tridiag *t, const void *weight, void *copy,
                            int32_t *not_finite, void *work, cudaStream_t stream)
 {
-    const ps_cuda_device *const device = ps_cuda_device_get();
-
     return with_real(t->dtype, [&](auto number) {
         using Number = decltype(number);
-        const SharedMatrix<Number> matrix = matrix_of<Number>(t, false);
         const PanelDifferences<Number> source = {
             static_cast<const PanelSums<Number> *>(weight), static_cast<Number *>(copy),
             not_finite};
-        PanelPlan<Number> plan(t, device);
-        ps_status status = PS_OK;
 
-        plan.map(t);
-        if (!plan.in_clusters) {
-            status = plan.prepare(matrix, false, work, stream);
-        }
-        return status == PS_OK
-                   ? panels_launch(plan.teams, plan.panels, matrix, source, stream)
-                   : status;
+        return apply<Number>(t, source, nullptr, false, nullptr, work, stream);
     });
 }
 

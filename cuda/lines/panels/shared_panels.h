@@ -9,6 +9,7 @@
 
 #include "lines/join/shared_matrix.cuh"
 #include "lines/panels/panel.cuh"
+#include "ps_differences.h"
 
 namespace pysolvers::panels {
 
@@ -46,6 +47,11 @@ bool ps_cuda_panels_accept_differences(const ps_tridiag *t);
 ps_status ps_cuda_panels_differences(const ps_tridiag *t, const void *weight, void *copy,
                                      int32_t *not_finite, void *work,
                                      cudaStream_t stream);
+
+/* Solve with a table for right-hand sides that are the differences of t->rhs, which x does not
+ * overlap: PanelStencils. */
+ps_status ps_cuda_panels_stencils(const ps_tridiag *t, const ps_differences &d,
+                                  const void *table, void *work, cudaStream_t stream);
 
 /* Bytes of workspace of a solve. */
 size_t ps_cuda_panels_work(const ps_tridiag *t, bool is_kept);

@@ -4,6 +4,7 @@
 #include "lines/panels/shared_panels.h"
 #include "lines/pivoted/pivoted.h"
 #include "lines/shared/shared.h"
+#include "lines/shared/shared_differences.cuh"
 
 namespace pysolvers::shared {
 
@@ -19,10 +20,10 @@ matrix_of(const ps_tridiag *t)
     return {s.lower, s.diag, s.upper, s.periodic, false, false, nullptr};
 }
 
-template <typename Number>
+template <typename Number, typename Source>
 static ps_status
-apply(const ps_tridiag *t, const void *store, bool conjugated, uint8_t *marks, void *work,
-      const ps_cuda_device *device, cudaStream_t stream)
+apply(const ps_tridiag *t, const Source &source, const void *store, bool conjugated,
+      uint8_t *marks, void *work, const ps_cuda_device *device, cudaStream_t stream)
 {
     SharedJob<Number> job = {ps_cuda_shared_plan_of(t, device), matrix_of<Number>(t),
                              t->info, marks, nullptr};
@@ -33,7 +34,7 @@ apply(const ps_tridiag *t, const void *store, bool conjugated, uint8_t *marks, v
 
     job.matrix.conjugated = conjugated;
     job.matrix.note = static_cast<const StoredNote *>(store);
-    return shared_launch(job, stream);
+    return shared_launch(job, source, stream);
 }
 
 /* Bytes of the part of a store that the tile kernels use; the table for panels follows.
@@ -78,7 +79,8 @@ shared_apply(const ps_tridiag *t, const void *store, bool conjugated, uint8_t *m
         return ps_cuda_panels_apply(t, table, conjugated, marks, work, stream);
     }
     return with_number(t->dtype, [&](auto zero) {
-        return apply<decltype(zero)>(t, store, conjugated, marks, work, device, stream);
+        return apply<decltype(zero)>(t, SharedSides(), store, conjugated, marks, work,
+                                     device, stream);
     });
 }
 
@@ -166,6 +168,55 @@ ps_cuda_shared_solve(const ps_tridiag *t, const void *store, bool conjugated,
                ? ps_cuda_pivoted_marked(t, marks, exec,
                                         work + bytes_of_words(t, store != nullptr))
                : status;
+}
+
+/* Whether panels or tiles have a source of differences for a batch. */
+static bool
+takes_differences(const ps_tridiag *t, const ps_cuda_device *device)
+{
+    if (device == nullptr || t->outer * t->inner < 1 ||
+        (t->dtype != PS_F32 && t->dtype != PS_F64)) {
+        return false;
+    }
+    if (ps_cuda_panels_accept(t, true)) {
+        return true;
+    }
+    const ps_cuda_shared_plan plan = ps_cuda_shared_plan_of(t, device);
+
+    return plan.shape.warps == 1 || plan.shape.rounds <= most_stencil_rounds;
+}
+
+ps_status
+ps_cuda_shared_differences_work(const ps_tridiag *t, size_t *bytes)
+{
+    if (!takes_differences(t, ps_cuda_device_get())) {
+        return PS_UNSUPPORTED;
+    }
+    *bytes = bytes_of_words(t, true);
+    return PS_OK;
+}
+
+ps_status
+ps_cuda_shared_differences(const ps_tridiag *t, const ps_differences &d,
+                           const void *store, const ps_exec *exec)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    cudaStream_t const stream = ps_cuda_stream(exec);
+
+    if (!takes_differences(t, device)) {
+        return PS_UNSUPPORTED;
+    }
+    if (ps_cuda_panels_accept(t, true)) {
+        const char *const table = static_cast<const char *>(store) + block_bytes(t);
+
+        return ps_cuda_panels_stencils(t, d, table, exec->work, stream);
+    }
+    return with_real(t->dtype, [&](auto zero) {
+        using Real = decltype(zero);
+        const SharedSidesOfDifferences<Real> source = {lines::Differences<Real>(d)};
+
+        return apply<Real>(t, source, store, false, nullptr, exec->work, device, stream);
+    });
 }
 
 static ps_status

@@ -176,10 +176,11 @@ clear_fronts(const SharedJob<Number> &job, char *tiles)
     __syncthreads();
 }
 
-template <typename Number, int ROWS, bool SKEWED>
+template <typename Number, int ROWS, bool SKEWED, typename Source>
 __global__ void
 __launch_bounds__(SharedLimits<Number>::threads)
-    shared_solve_kernel(const __grid_constant__ SharedJob<Number> job)
+    shared_solve_kernel(const __grid_constant__ SharedJob<Number> job,
+                        const __grid_constant__ Source source)
 {
     using Copier = TileCopier<Number, SKEWED>;
     char *const memory = reinterpret_cast<char *>(shared_memory);
@@ -246,10 +247,13 @@ __launch_bounds__(SharedLimits<Number>::threads)
                 in_bulk ? self.threads() : blockDim.x);
         scheduler.publish();
         if (solved) {
-            worker.solve(
-                reinterpret_cast<Number *>(copier.tiles + stage * shape.tile_bytes),
-                in_bulk ? range.systems : range.systems - self.first,
-                copier.skews(range));
+            Number *const tile =
+                reinterpret_cast<Number *>(copier.tiles + stage * shape.tile_bytes);
+            const int systems = in_bulk ? range.systems : range.systems - self.first;
+            const auto skews = copier.skews(range);
+
+            source.template make<ROWS>(shape, self, tile, systems, skews);
+            worker.solve(tile, systems, skews);
         }
         if (in_bulk && shape.stages > 1) {
             if (scheduler.turn > 0) {
@@ -290,16 +294,17 @@ with_chunk(const ps_cuda_shared_shape &shape, const Use &use)
     return use(std::integral_constant<int, Limits::short_rows>());
 }
 
-template <typename Number>
+template <typename Number, typename Source>
 ps_status
-shared_launch(const SharedJob<Number> &job, cudaStream_t stream)
+shared_launch(const SharedJob<Number> &job, const Source &source, cudaStream_t stream)
 {
     return with_chunk<Number>(job.shape, [&](auto rows) {
-        void (*kernel)(const SharedJob<Number>) =
-            shared_solve_kernel<Number, rows, false>;
+        void (*kernel)(const SharedJob<Number>, const Source) =
+            shared_solve_kernel<Number, rows, false, Source>;
 
         if constexpr (!number_traits<Number>::is_complex) {
-            kernel = job.skewed ? shared_solve_kernel<Number, rows, true> : kernel;
+            kernel =
+                job.skewed ? shared_solve_kernel<Number, rows, true, Source> : kernel;
         }
         const cudaError_t error = allow_shared(kernel);
 
@@ -307,9 +312,10 @@ shared_launch(const SharedJob<Number> &job, cudaStream_t stream)
             clear_work_queue(job.work_queue, job.shape.teams, stream) != PS_OK) {
             return PS_DEVICE_FAILURE;
         }
-        return error == cudaSuccess ? launch_closely(kernel, job.blocks, job.threads,
-                                                     job.shared_bytes, stream, job)
-                                    : PS_DEVICE_FAILURE;
+        return error == cudaSuccess
+                   ? launch_closely(kernel, job.blocks, job.threads, job.shared_bytes,
+                                    stream, job, source)
+                   : PS_DEVICE_FAILURE;
     });
 }
 

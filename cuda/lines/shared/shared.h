@@ -11,6 +11,7 @@
 #include "device/operand.cuh"
 #include "lines/join/shared_matrix.cuh"
 #include "lines/shared/shared_tile.cuh"
+#include "ps_differences.h"
 #include "runtime/engine.h"
 
 namespace pysolvers::shared {
@@ -77,9 +78,20 @@ template <typename Number> struct SharedJob : ps_cuda_shared_plan {
     uint32_t *work_queue; /* number of tiles that were drawn; null without a work queue */
 };
 
+/* The right-hand sides are those in memory: a source of tiles, as SharedSidesOfDifferences in
+ * shared_differences.cuh. */
+struct SharedSides {
+    template <int ROWS, typename Place, typename Number, typename Skews>
+    __device__ __forceinline__ void make(const ps_cuda_shared_shape &, const Place &,
+                                         Number *, int, const Skews &) const
+    {
+    }
+};
+
 /* shared.cuh: enqueue a job; eliminate a matrix into a store. */
-template <typename Number>
-ps_status shared_launch(const SharedJob<Number> &job, cudaStream_t stream);
+template <typename Number, typename Source>
+ps_status shared_launch(const SharedJob<Number> &job, const Source &source,
+                        cudaStream_t stream);
 template <typename Number>
 ps_status shared_keep(const SharedMatrix<Number> &matrix,
                       const ps_cuda_shared_shape &shape, void *store, int32_t *info,
@@ -109,6 +121,12 @@ ps_status ps_cuda_shared_work(const ps_tridiag *t, bool has_store, ps_pivot pivo
                               size_t *bytes);
 ps_status ps_cuda_shared_solve(const ps_tridiag *t, const void *store, bool conjugated,
                                ps_pivot pivot, const ps_exec *exec);
+
+/* Solve with a store for real right-hand sides that are the differences of t->rhs, which x does
+ * not overlap: PS_UNSUPPORTED if a tile has more systems than the source can serve. */
+ps_status ps_cuda_shared_differences_work(const ps_tridiag *t, size_t *bytes);
+ps_status ps_cuda_shared_differences(const ps_tridiag *t, const ps_differences &d,
+                                     const void *store, const ps_exec *exec);
 
 } // namespace pysolvers::shared
 

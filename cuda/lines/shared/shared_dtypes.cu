@@ -6,7 +6,8 @@
 
 namespace pysolvers::shared {
 
-template ps_status shared_launch(const SharedJob<PS_NUMBER> &, cudaStream_t);
+template ps_status shared_launch(const SharedJob<PS_NUMBER> &, const SharedSides &,
+                                 cudaStream_t);
 template ps_status shared_keep(const SharedMatrix<PS_NUMBER> &,
                                const ps_cuda_shared_shape &, void *, int32_t *, uint8_t *,
                                cudaStream_t);

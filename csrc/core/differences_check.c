@@ -1,0 +1,26 @@
+/* differences_check.c - checks of the struct of ps_differences.h, for all backends. */
+#include "ps_differences.h"
+
+ps_status
+ps_differences_check(const ps_differences *d, const ps_factor *f)
+{
+    const int64_t least = 2 * PS_DIFFERENCE_ENDS + 1;
+
+    if (d == NULL || d->dtype < 0 || d->dtype >= PS_DTYPE_COUNT || d->outer < 0 ||
+        d->inner < 0 || d->rows < least || d->rows >= INT32_MAX || d->points < 1 ||
+        d->points > PS_DIFFERENCE_POINTS || d->points > d->rows ||
+        (d->flags & ~(uint32_t)PS_PERIODIC) != 0) {
+        return PS_BAD_ARGUMENT;
+    }
+    if (d->outer * d->inner > 0 && (d->f.data == NULL || d->x.data == NULL)) {
+        return PS_BAD_ARGUMENT;
+    }
+    if (d->outer * d->inner > 0 && d->f.data == d->x.data) {
+        return PS_BAD_LAYOUT;
+    }
+    if (f != NULL &&
+        (f->dtype != d->dtype || f->rows != d->rows || f->outer * f->inner != 1)) {
+        return PS_BAD_ARGUMENT;
+    }
+    return PS_OK;
+}

@@ -1,0 +1,161 @@
+/* differences.c - differences of the values of lines, and systems for them.
+ *
+ * ps_differences.h has the formulas. A part of the rows of a line, or of the lines side by
+ * side, is computed at once: 9 operations and 2 words per value. Before a solve, those of a
+ * block of lines are computed that are still in the cache when the block is solved.
+ */
+#include "differences.h"
+
+#include "lines/factor/factor.h"
+#include "runtime/threads.h"
+#include "runtime/tuning.h"
+
+/* Values of a block of lines, for each thread: its differences stay in the cache of the core. */
+enum { BLOCK = 1 << 16 };
+
+/* A unit is one line if by_row, otherwise all lines of the inner axis. */
+typedef struct {
+    const ps_differences *d;
+    int64_t pieces, rows; /* pieces of a unit, rows of a piece */
+    int by_row;
+} job;
+
+static inline int64_t
+smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t
+larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+#define NAME(name) name##_f32
+#define REAL float
+#define PARTS 1
+#include "differences.inc"
+
+#define NAME(name) name##_f64
+#define REAL double
+#define PARTS 1
+#include "differences.inc"
+
+#define NAME(name) name##_c64
+#define REAL float
+#define PARTS 2
+#include "differences.inc"
+
+#define NAME(name) name##_c128
+#define REAL double
+#define PARTS 2
+#include "differences.inc"
+
+static inline int64_t
+magnitude(int64_t a)
+{
+    return a < 0 ? -a : a;
+}
+
+ps_status
+ps_cpu_differences(const ps_differences *d, const ps_exec *exec)
+{
+    static const ps_body bodies[] = {all_f32, all_f64, all_c64, all_c128};
+    const ps_status status = ps_differences_check(d, NULL);
+
+    if (status != PS_OK || d->outer * d->inner == 0) {
+        return status;
+    }
+    const int by_row =
+        d->inner == 1 || magnitude(d->x.stride.row) <= magnitude(d->x.stride.inner);
+    const int64_t width = by_row ? 1 : d->inner;
+    const int64_t rows =
+        smaller(larger(PS_PRODUCTS_PART / width, 2 * PS_DIFFERENCE_ENDS), d->rows);
+    const int64_t units = by_row ? d->outer * d->inner : d->outer;
+    job its = {
+        .d = d, .pieces = (d->rows + rows - 1) / rows, .rows = rows, .by_row = by_row};
+
+    ps_parallel_for(ps_thread_count_for(exec, d->outer * d->inner * d->rows),
+                    units * its.pieces, bodies[d->dtype], &its);
+    return PS_OK;
+}
+
+/* The systems, whose right-hand sides are in x. */
+static ps_factor_rhs
+sides_of(const ps_differences *d)
+{
+    return (ps_factor_rhs){.trans = PS_TRANS_NONE,
+                           .outer = d->outer,
+                           .inner = d->inner,
+                           .rhs = {d->x.data, d->x.stride},
+                           .x = d->x};
+}
+
+/* The lines first .. of one axis, at most `count`. */
+static ps_differences
+block_of(const ps_differences *d, int64_t first, int64_t count)
+{
+    const int is_outer = d->outer > 1;
+    const int64_t size = ps_dtype_size(d->dtype);
+    const int64_t left = (is_outer ? d->outer : d->inner) - first;
+    const ps_stride *const from = &d->f.stride, *const to = &d->x.stride;
+    ps_differences b = *d;
+
+    *(is_outer ? &b.outer : &b.inner) = smaller(count, left);
+    b.f.data =
+        (const char *)d->f.data + first * size * (is_outer ? from->outer : from->inner);
+    b.x.data = (char *)d->x.data + first * size * (is_outer ? to->outer : to->inner);
+    return b;
+}
+
+/* Lines of a block. Those side by side fill whole tiles of every instruction set. */
+static int64_t
+block_lines(const ps_differences *d, const ps_exec *exec)
+{
+    enum { TILES = 64 };
+    const int64_t values = BLOCK * (int64_t)ps_thread_count(exec);
+    const int64_t line = d->outer > 1 ? d->rows * d->inner : d->rows;
+    const int64_t lines = values / line;
+
+    return d->outer > 1 ? larger(lines, 1) : larger(lines / TILES * TILES, TILES);
+}
+
+ps_status
+ps_cpu_difference_solve_work(const ps_factor *f, const ps_differences *d,
+                             const ps_exec *exec, size_t *bytes)
+{
+    ps_status status = ps_differences_check(d, f);
+
+    *bytes = 0;
+    if (status == PS_OK && d->outer * d->inner > 0) {
+        const ps_differences block = block_of(d, 0, block_lines(d, exec));
+        const ps_factor_rhs sides = sides_of(&block);
+
+        status = ps_cpu_factor_work(f, &sides, exec, bytes);
+    }
+    return status;
+}
+
+ps_status
+ps_cpu_difference_solve(const ps_factor *f, const ps_differences *d, const ps_exec *exec)
+{
+    ps_status status = ps_differences_check(d, f);
+
+    if (status != PS_OK || d->outer * d->inner == 0) {
+        return status;
+    }
+    const int64_t count = block_lines(d, exec),
+                  lines = d->outer > 1 ? d->outer : d->inner;
+
+    for (int64_t first = 0; first < lines && status == PS_OK; first += count) {
+        const ps_differences block = block_of(d, first, count);
+        const ps_factor_rhs sides = sides_of(&block);
+
+        status = ps_cpu_differences(&block, exec);
+        if (status == PS_OK) {
+            status = ps_cpu_factor_solve(f, &sides, exec);
+        }
+    }
+    return status;
+}

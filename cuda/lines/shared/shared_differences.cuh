@@ -1,0 +1,202 @@
+/* shared_differences.cuh - the source of tiles whose right-hand sides are differences of what
+ * was copied (differences.cuh): they replace the values before the tile is solved.
+ *
+ * The values of the rows around a chunk lie in the tile, except that warps of a team replace
+ * their own rows at different times: a warp reads those beyond its ends before.
+ */
+#ifndef PS_CUDA_LINES_SHARED_SHARED_DIFFERENCES_CUH
+#define PS_CUDA_LINES_SHARED_SHARED_DIFFERENCES_CUH
+
+#include "lines/differences.cuh"
+#include "lines/shared/shared_worker.cuh"
+
+namespace pysolvers::shared {
+
+using lines::Differences;
+
+/* Rounds of the teams of a tile whose ends the lanes of a warp hold at once. */
+static constexpr int most_stencil_rounds = 8;
+
+template <typename Number, int ROWS> struct SharedDifferences {
+    static constexpr int reach = 2, ends = 4; /* rows beside one; ends of a system */
+    const Differences<Number> &by;
+    const ps_cuda_shared_shape &shape;
+    const SharedThreadPlace &self;
+
+    /* Replace the values of the `systems` systems from the first one of this place on. */
+    template <typename Skews>
+    __device__ __forceinline__ void make(Number *tile, int systems,
+                                         const Skews &skews) const
+    {
+        const int rounds =
+            systems >= self.count ? shape.rounds : (systems + self.step - 1) / self.step;
+
+        tile += (self.first + self.group) * shape.pitch;
+        if (shape.warps == 1) {
+            make_in_warps(tile, rounds, skews);
+        }
+        else {
+            make_in_teams(tile, rounds, skews);
+        }
+    }
+
+  private:
+    using Values = Number[ROWS];
+
+    /* The values of the two rows before and after a chunk. */
+    struct Beside {
+        Number before[reach], after[reach];
+    };
+
+    template <typename Skews>
+    __device__ __forceinline__ void make_in_warps(Number *tile, int rounds,
+                                                  const Skews &skews) const
+    {
+        for (int r = 0; r < rounds; r++) {
+            Number *const system = tile + skews.of(self.group + r * self.step);
+            const auto value = [=](int32_t row) { return system[row]; };
+            Number end[ends];
+            Values g;
+
+            make_inner(system, beside_of(system), g);
+#pragma unroll
+            for (int k = 0; k < ends; k++) {
+                const int which = self.lane + k * shape.width;
+
+                if (which < ends) {
+                    end[k] = by.at_end(which, value);
+                }
+            }
+            __syncwarp();
+            put(system, g);
+            __syncwarp();
+#pragma unroll
+            for (int k = 0; k < ends; k++) {
+                const int which = self.lane + k * shape.width;
+
+                if (which < ends) {
+                    system[by.row_of(which)] = end[k];
+                }
+            }
+            __syncwarp();
+            tile += self.step * shape.pitch;
+        }
+    }
+
+    /* A lane has one of the four rows beside those of its warp, and one of the four ends, of one
+     * of at most eight rounds. */
+    template <typename Skews>
+    __device__ __forceinline__ void make_in_teams(Number *first, int rounds,
+                                                  const Skews &skews) const
+    {
+        const int reaches = 32 * ROWS, own = self.lane / ends, which = self.lane % ends;
+        const int32_t begin = shape.rows - (shape.warps - self.warp) * reaches;
+        const int32_t stop = begin + reaches;
+        const int32_t beside =
+            which < reach ? begin - reach + which : stop + which - reach;
+        const int32_t row = by.row_of(which);
+        const bool is_there = own < rounds;
+        const bool has_end = is_there && row >= begin && row < stop;
+        Number *const of_lane =
+            first + (is_there ? own * shape.pitch + skews.of(own) : 0);
+        Number value(0), end(0);
+
+        synchronize_team(); /* what the other warps have copied */
+        if (is_there) {
+            value = of_lane[min(max(beside, 0), shape.rows - 1)];
+        }
+        if (has_end) {
+            end = by.at_end(which, [=](int32_t at) { return of_lane[at]; });
+        }
+        synchronize_team();
+        for (int r = 0; r < rounds; r++) {
+            Number *const system = first + r * shape.pitch + skews.of(r);
+            const int from = ends * r + (self.lane > 0 ? reach : 0);
+            Beside beside = beside_of(system);
+            Values g;
+
+#pragma unroll
+            for (int k = 0; k < reach; k++) {
+                const Number other = __shfl_sync(all_lanes, value, from + k);
+
+                beside.before[k] = self.lane == 0 ? other : beside.before[k];
+                beside.after[k] = self.lane == 31 ? other : beside.after[k];
+            }
+            make_inner(system, beside, g);
+            __syncwarp();
+            put(system, g);
+            __syncwarp();
+        }
+        if (has_end) {
+            of_lane[row] = end;
+        }
+        __syncwarp();
+    }
+
+    /* Beyond the system they do not count. */
+    __device__ __forceinline__ Beside beside_of(const Number *system) const
+    {
+        const Number *const before =
+            system + (self.start > 0 ? self.start - reach : self.source);
+        const Number *const after =
+            system + (self.chunk + 1 < self.chunks ? self.source + ROWS : self.source);
+
+        return {{before[0], before[1]}, {after[0], after[1]}};
+    }
+
+    /* The differences in the rows of the chunk, but for the ends of the system. */
+    __device__ __forceinline__ void make_inner(const Number *system, const Beside &beside,
+                                               Values &g) const
+    {
+        Number before2 = beside.before[0], before = beside.before[1];
+
+        system += self.source;
+        Number own = system[0], after = system[1];
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            const Number after2 = i + 2 < ROWS
+                                      ? system[i + 2]
+                                      : beside.after[i + 2 < ROWS ? 0 : i + 2 - ROWS];
+
+            g[i] = by.inner(before2, before, own, after, after2);
+            before2 = before;
+            before = own;
+            own = after;
+            after = after2;
+        }
+    }
+
+    __device__ __forceinline__ void put(Number *system, const Values &g) const
+    {
+        system += self.start;
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            if (self.start + i >= 0) {
+                system[i] = g[i];
+            }
+        }
+    }
+
+    __device__ __forceinline__ void synchronize_team() const
+    {
+        asm volatile("bar.sync %0, %1;" ::"r"(self.team + 1), "r"(self.chunks)
+                     : "memory");
+    }
+};
+
+/* The source. */
+template <typename Number> struct SharedSidesOfDifferences {
+    Differences<Number> by;
+
+    template <int ROWS, typename Skews>
+    __device__ __forceinline__ void make(const ps_cuda_shared_shape &shape,
+                                         const SharedThreadPlace &self, Number *tile,
+                                         int systems, const Skews &skews) const
+    {
+        SharedDifferences<Number, ROWS>{by, shape, self}.make(tile, systems, skews);
+    }
+};
+
+} // namespace pysolvers::shared
+
+#endif
