@@ -10,8 +10,9 @@
 #include "runtime/threads.h"
 #include "runtime/tuning.h"
 
-/* Values of a block of lines, for each thread: its differences stay in the cache of the core. */
-enum { BLOCK = 1 << 16 };
+/* Values of a block of lines, for each thread: its differences stay in the cache of the core;
+ * systems of a block, tiles of every instruction set; reals of a loop that is vectorized. */
+enum { BLOCK = 1 << 16, TILES = 64, RUN = 16 };
 
 /* A unit is one line if by_row, otherwise all lines of the inner axis. */
 typedef struct {
@@ -109,18 +110,17 @@ block_of(const ps_differences *d, int64_t first, int64_t count)
     return b;
 }
 
-/* Lines of a block. Those side by side fill whole tiles of every instruction set. */
+/* Lines of a block. */
 static int64_t
 block_lines(const ps_differences *d, const ps_exec *exec)
 {
-    enum { TILES = 64 };
     const int64_t values = BLOCK * (int64_t)ps_thread_count(exec);
-    const int64_t line = d->outer > 1 ? d->rows * d->inner : d->rows;
-    const int64_t lines = values / line;
+    const int64_t systems = larger(values / d->rows / TILES, 1) * TILES;
 
-    return d->outer > 1 ? larger(lines, 1) : larger(lines / TILES * TILES, TILES);
+    return d->outer > 1 ? larger(systems / d->inner, 1) : systems;
 }
 
+/* The last block has fewer lines, which may need another workspace. */
 ps_status
 ps_cpu_difference_solve_work(const ps_factor *f, const ps_differences *d,
                              const ps_exec *exec, size_t *bytes)
@@ -128,11 +128,20 @@ ps_cpu_difference_solve_work(const ps_factor *f, const ps_differences *d,
     ps_status status = ps_differences_check(d, f);
 
     *bytes = 0;
-    if (status == PS_OK && d->outer * d->inner > 0) {
-        const ps_differences block = block_of(d, 0, block_lines(d, exec));
-        const ps_factor_rhs sides = sides_of(&block);
+    if (status != PS_OK || d->outer * d->inner == 0) {
+        return status;
+    }
+    const int64_t count = block_lines(d, exec),
+                  lines = d->outer > 1 ? d->outer : d->inner;
+    const int64_t firsts[] = {0, (lines - 1) / count * count};
 
-        status = ps_cpu_factor_work(f, &sides, exec, bytes);
+    for (int k = 0; k < 2 && status == PS_OK; k++) {
+        const ps_differences block = block_of(d, firsts[k], count);
+        const ps_factor_rhs sides = sides_of(&block);
+        size_t needed = 0;
+
+        status = ps_cpu_factor_work(f, &sides, exec, &needed);
+        *bytes = needed > *bytes ? needed : *bytes;
     }
     return status;
 }
