@@ -164,9 +164,7 @@ def compact_derivative(
             "pass an array of NumPy"
         )
     out_given: Any = out if ordinal is not None or out is None else library_of(out).host_view(out)
-    call = prepare(
-        {"f": own}, None, _OPERATION, Choice(axis=place, out=out_given, threads=threads)
-    )
+    call = prepare({"f": own}, None, _OPERATION, Choice(axis=place, out=out_given, threads=threads))
     weights = end_weights(order, accuracy, accuracy if closure is None else closure)
     by = _differences_of((order, accuracy), step, () if periodic else weights)
     if accuracy < 8:
