@@ -12,9 +12,9 @@ from .._blocks import PentadiagonalFactor, factor_pentadiagonal, solve_pentadiag
 from .._checks import axis_number, integer, require, require_finite, require_flag
 from .._errors import BackendError
 from .._lines.prepared import Operation, prepare
-from .._lines.step import Differences, differentiate
+from .._lines.step import Differences, differentiate, is_plain
 from .._memory import RELEASES
-from .._options import Choice
+from .._options import Choice, check_threads
 from .._runtime.arrays import as_array, real_of
 from .._runtime.backends import require as require_backend
 from .._runtime.interop import dtype_of, host_array, library_of, locate, shape_of
@@ -163,10 +163,16 @@ def compact_derivative(
             f"{_NAME}: accuracy 8 {what} needs the CPU, and f is on a device: write accuracy=6, or "
             "pass an array of NumPy"
         )
+    by = _differences_of(
+        (order, accuracy),
+        step,
+        None if periodic else int(accuracy if closure is None else closure),
+    )
+    if accuracy < 8 and out is None and type(f) is np.ndarray and is_plain(f):
+        factor = _factor_of(order, accuracy, rows, f.dtype.name, bool(periodic), None)
+        return factor.solve_plain_differences(f, place, by, check_threads(threads), _NAME)
     out_given: Any = out if ordinal is not None or out is None else library_of(out).host_view(out)
     call = prepare({"f": own}, None, _OPERATION, Choice(axis=place, out=out_given, threads=threads))
-    weights = end_weights(order, accuracy, accuracy if closure is None else closure)
-    by = _differences_of((order, accuracy), step, () if periodic else weights)
     if accuracy < 8:
         dtype = real_of(call.dtype)
         factor = _factor_of(order, accuracy, rows, dtype.name, bool(periodic), ordinal)
@@ -213,15 +219,17 @@ def _check_options(order: int, accuracy: int, spacing: float, closure: int | Non
     return float(spacing)
 
 
-def _differences_of(which: tuple[int, int], step: float, ends: Any) -> Differences:
-    """Return the weights of the right sides; without ends those of a periodic grid."""
+@lru_cache(maxsize=64)
+def _differences_of(which: tuple[int, int], step: float, closure: int | None) -> Differences:
+    """Return the weights of the right sides; without a closure those of a periodic grid."""
     formula, order = FORMULAS[which], which[0]
     a, b = float(formula.a), float(formula.b)
     scale = step**order
     near, far = (a / (2 * step), b / (4 * step)) if order == 1 else (a / scale, b / (4 * scale))
     is_even = order == 2
-    if not ends:
+    if closure is None:
         return Differences(True, is_even, near, far, ((0.0,), (0.0,)))
+    ends = end_weights(*which, closure)
     points = max(3, *map(len, ends))
     rows = [[value / scale for value in line] for line in ends]
     if len(rows) == 1:

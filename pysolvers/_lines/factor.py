@@ -44,7 +44,7 @@ from .._runtime.targets import DeviceTarget, Target, fast_access_of, find_target
 from .eager import kept_for_programs, programs_for
 from .masks import beyond_ends, inside_of, masked_matrices, masked_where_they_are
 from .prepared import Operation, Prepared, prepare
-from .step import Differences, differentiate, multiply
+from .step import Differences, differentiate, differentiate_plain, multiply
 
 Array = NDArray[Any]
 
@@ -563,6 +563,13 @@ class TridiagonalFactor:
             core = self._core_for(factors, call.dtype, call.shape.rows, stride, several)
             call = call._replace(paired=core is factors.core)
         return differentiate(call, by, core)
+
+    def solve_plain_differences(
+        self, values: Array, axis: int, by: Differences, threads: int, operation: str
+    ) -> Array:
+        """Do the same for values of the dtype of the factor that need no planning."""
+        call = (self._backend, threads, operation)
+        return differentiate_plain(values, axis, by, self._factors.core, call)
 
     def _solve_planned(
         self,

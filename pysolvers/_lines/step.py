@@ -124,6 +124,26 @@ def differentiate(call: Prepared, by: Differences, core: Any = None) -> Any:
     return finish(call)
 
 
+def is_plain(values: Array) -> bool:
+    """Whether real values are lines that need no planning."""
+    flags = values.flags
+    return values.dtype.char in "fd" and flags.c_contiguous and flags.aligned and values.size > 0
+
+
+def differentiate_plain(
+    values: Array, axis: int, by: Differences, core: Any, call: tuple[Any, int, str]
+) -> Array:
+    """Do the same with plain values in host memory; `call`: backend, threads, operation."""
+    backend, threads, operation = call
+    result = np.empty_like(values)
+    shape = (prod(values.shape[:axis]), values.shape[axis], prod(values.shape[axis + 1 :]))
+    lines = (array.reshape(shape).transpose(0, 2, 1) for array in (values, result))
+    flags = backend.PERIODIC if by.periodic else 0
+    status = backend.differences((flags, *by[1:]), core, *lines, threads)
+    raise_for_status(status, backend.STATUS, operation)
+    return result
+
+
 def recur(call: Prepared, *, reverse: bool) -> Any:
     """Return x_t = a_t x_{t-1} + second_t x_{t-2} + b_t."""
     if call.result.size:
