@@ -1,8 +1,8 @@
-"""Linear recurrences, pentadiagonal and block systems and smoothers, and other packages.
+"""Linear recurrences, pentadiagonal and block systems, compact differences and smoothers.
 
-On a CPU float64, along the last axis; the others are SciPy, Numba, JAX, SOLVAX, pentapy and
-pybaselines as far as they are installed. A loop over systems is measured for some of them, and its
-time multiplied.
+Beside them other packages: on a CPU float64, along the last axis, SciPy, Numba, JAX, SOLVAX, pentapy
+and pybaselines, as far as they are installed. A loop over systems is measured for some of them, and
+its time multiplied.
 
 With --gpu they are cuSPARSE, which takes systems along the first axis only, accelerated-scan,
 torchaudio, and JAX with SOLVAX and smolgp. The times of JAX, of PyTorch and of the Gaussian process
@@ -23,7 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from pysolvers import linear_recurrence, solve_block_tridiagonal, solve_pentadiagonal
+from pysolvers import (
+    compact_derivative,
+    linear_recurrence,
+    solve_block_tridiagonal,
+    solve_pentadiagonal,
+)
+from pysolvers._derivatives.formulas import end_weights
 from pysolvers._progress import progress
 from pysolvers._repr import shape_text
 from pysolvers._runtime import backends
@@ -61,7 +67,7 @@ GPU_RATIOS = {
     **{(f"blocks of {side}", name): 10.0 for side in (2, 3, 4) for name in (SMALL_SOLVES, SOLVAX)},
 }
 # Fractions of the speed of a copy on a GPU that are wanted.
-GPU_BARS = {"recurrence": 0.8, "pentadiagonal": 0.85}
+GPU_BARS = {"recurrence": 0.8, "pentadiagonal": 0.85, "compact derivative": 0.8}
 GPU_BLOCK_BAR = 0.7
 GAUSSIAN_SECONDS = 3e-3  # likelihood and derivatives of all points
 GAUSSIAN_POINTS = 1_800_000
@@ -88,6 +94,20 @@ GPU_PENTADIAGONAL = (
     ((50_000, 256), -1),
     ((12_800, 1000), -1),
     ((8192, 4096), -1),
+)
+GPU_DERIVATIVES = (  # shape, axis, dtype, accuracy, periodic
+    *(
+        ((4096, 8192), axis, dtype, 6, periodic)
+        for axis in (0, -1)
+        for dtype in ("float64", "float32")
+        for periodic in (True, False)
+    ),
+    ((4096, 8192), -1, "float64", 4, False),
+    ((256, 256, 512), 0, "float64", 6, True),
+    ((256, 256, 512), 1, "float64", 6, True),
+    ((32_767, 1001), -1, "float64", 6, False),
+    ((200_000, 64), -1, "float64", 6, False),
+    ((8192, 4096), -1, "float64", 8, False),
 )
 GPU_BLOCKS = tuple(  # systems, rows, side
     (systems, rows, side)
@@ -151,6 +171,7 @@ def cpu_cases(*, quick: bool) -> Iterator[Case]:
         yield _pentadiagonal(rng, 640_000 // rows // small, rows)
     for side in (2, 3, 4):
         yield _blocks(rng, 2000 // small, 100, side)
+    yield _derivative(rng, (10_000 // small, 200))
     yield from _smoothers(rng, small)
 
 
@@ -319,6 +340,27 @@ def _blocks(rng: Any, systems: int, rows: int, side: int) -> Case:
     return case
 
 
+def _derivative(rng: Any, shape: tuple[int, int]) -> Case:
+    """Return the case of first derivatives of order 6, whose ends have this order, too."""
+    from scipy.linalg import solve_banded
+
+    f, out = rng.standard_normal(shape), np.empty(shape)
+    case = Case("compact derivative", shape, 2, lambda: compact_derivative(f, out=out), accuracy=6)
+    ends = np.array(end_weights(1, 6, 6))
+    points = ends.shape[1]
+    packed = np.array([[1 / 3], [1.0], [1 / 3]]).repeat(shape[1], 1)
+
+    def compute() -> None:
+        g = np.empty_like(f)
+        g[:, 2:-2] = 7 / 9 * (f[:, 3:-1] - f[:, 1:-3]) + (f[:, 4:] - f[:, :-4]) / 36
+        g[:, :2] = f[:, :points] @ ends.T
+        g[:, -2:] = -(f[:, : -points - 1 : -1] @ ends.T)[:, ::-1]
+        solve_banded((1, 1), packed, g.T, overwrite_b=True, check_finite=False)
+
+    case.add("NumPy and SciPy solve_banded", compute)
+    return case
+
+
 def _smoothers(rng: Any, small: int) -> Iterator[Case]:
     from scipy.linalg import solveh_banded
 
@@ -446,6 +488,21 @@ def gpu_cases(without: Collection[str], *, quick: bool) -> tuple[list[Record], f
                 peer(record, "cuSPARSE gpsv", partial(gpsv, bands, rhs))
             del bands, rhs, x, solve
             cupy.get_default_memory_pool().free_all_blocks()
+    quick_derivative = (((9, 70), -1, "float64", 6, False),)
+    for shape, axis, dtype, accuracy, periodic in progress(
+        GPU_DERIVATIVES if not quick else quick_derivative, "derivatives"
+    ):
+        f = draw(shape, dtype)
+        x = cupy.empty_like(f)
+        differentiate = partial(
+            compact_derivative, f, axis, accuracy=accuracy, periodic=periodic, out=x
+        )
+        more = {"axis": axis, "accuracy": accuracy, "periodic": periodic}
+        record = entry("compact derivative", x, 2, differentiate, **more)
+        if axis == -1 and accuracy == 6 and not periodic:
+            peer(record, "JAX tridiagonal_solve", partial(gpu_peers.jax_derivative, f))
+        del f, x, differentiate
+        cupy.get_default_memory_pool().free_all_blocks()
     for systems, rows, side in progress(GPU_BLOCKS if not quick else ((70, 9, 2),), "blocks"):
         lower, diag, upper = (
             draw((systems, rows, side, side), "float64", 0.2 / side) for _ in range(3)
@@ -485,6 +542,8 @@ def tables(record: Record) -> list[Table]:
         label = entry["operation"] + (
             f", {entry['coefficients']} coefficients" if "coefficients" in entry else ""
         )
+        label += f", accuracy {entry['accuracy']}" if "accuracy" in entry else ""
+        label += ", periodic" if entry.get("periodic") else ""
         size = f"{shape_text(entry['shape'])}" + (f" {entry['dtype']}" if "dtype" in entry else "")
         first: tuple[Any, ...] = (label, size, entry.get("axis", -1))
         peers = [name for name in seconds if name not in ("package", "copy")] or [""]
