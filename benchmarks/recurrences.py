@@ -1,8 +1,8 @@
 """Linear recurrences, pentadiagonal and block systems, compact differences and smoothers.
 
-Beside them other packages: on a CPU float64, along the last axis, SciPy, Numba, JAX, SOLVAX, pentapy
-and pybaselines, as far as they are installed. A loop over systems is measured for some of them, and
-its time multiplied.
+Beside them other packages: on a CPU float64, along the last axis, SciPy, Numba, JAX, SOLVAX,
+pentapy and pybaselines, as far as they are installed. A loop over systems is measured for some of
+them, and its time multiplied.
 
 With --gpu they are cuSPARSE, which takes systems along the first axis only, accelerated-scan,
 torchaudio, and JAX with SOLVAX and smolgp. The times of JAX, of PyTorch and of the Gaussian process
