@@ -7,10 +7,15 @@ ps_differences_check(const ps_differences *d, const ps_factor *f)
     const int64_t least = 2 * PS_DIFFERENCE_ENDS + 1;
 
     if (d == NULL || d->dtype < 0 || d->dtype >= PS_DTYPE_COUNT || d->outer < 0 ||
-        d->inner < 0 || d->rows < least || d->rows >= INT32_MAX || d->points < 1 ||
-        d->points > PS_DIFFERENCE_POINTS || d->points > d->rows ||
+        d->inner < 0 || d->rows < least || d->rows >= INT32_MAX ||
         (d->flags & ~(uint32_t)PS_PERIODIC) != 0) {
         return PS_BAD_ARGUMENT;
+    }
+    for (int k = 0; k < PS_DIFFERENCE_ENDS; k++) {
+        if (d->points[k] < 1 || d->points[k] > PS_DIFFERENCE_POINTS ||
+            d->points[k] > d->rows) {
+            return PS_BAD_ARGUMENT;
+        }
     }
     if (d->outer * d->inner > 0 && (d->f.data == NULL || d->x.data == NULL)) {
         return PS_BAD_ARGUMENT;

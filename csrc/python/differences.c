@@ -8,15 +8,17 @@
 
 /* Read the weights of an end: 0, or -1 with an exception. */
 static int
-read_end(PyObject *weights, int count, double *end)
+read_end(PyObject *weights, int32_t *points, double *end)
 {
-    if (!PyTuple_Check(weights) || PyTuple_GET_SIZE(weights) != count ||
-        count > PS_DIFFERENCE_POINTS) {
-        PyErr_Format(PyExc_ValueError, "ends: need tuples of one length, at most %d",
-                     PS_DIFFERENCE_POINTS);
+    const Py_ssize_t count = PyTuple_GET_SIZE(weights);
+
+    if (count > PS_DIFFERENCE_POINTS) {
+        PyErr_Format(PyExc_ValueError, "ends: need at most %d weights, got %zd",
+                     PS_DIFFERENCE_POINTS, count);
         return -1;
     }
-    for (int k = 0; k < count; k++) {
+    *points = (int32_t)count;
+    for (Py_ssize_t k = 0; k < count; k++) {
         end[k] = PyFloat_AsDouble(PyTuple_GET_ITEM(weights, k));
     }
     return PyErr_Occurred() ? -1 : 0;
@@ -32,9 +34,8 @@ read_weights(PyObject *by, ps_differences *d)
                           &d->far, &PyTuple_Type, &ends[0], &PyTuple_Type, &ends[1])) {
         return -1;
     }
-    d->points = (int32_t)PyTuple_GET_SIZE(ends[0]);
     for (int k = 0; k < PS_DIFFERENCE_ENDS; k++) {
-        if (read_end(ends[k], d->points, d->end[k]) < 0) {
+        if (read_end(ends[k], &d->points[k], d->end[k]) < 0) {
             return -1;
         }
     }

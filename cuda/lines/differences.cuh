@@ -10,24 +10,27 @@ namespace pysolvers::lines {
 /* The weights of the differences of a line of `rows` rows. */
 template <typename Real> struct Differences {
     static constexpr int ends = PS_DIFFERENCE_ENDS, most = PS_DIFFERENCE_POINTS;
+    /* Points of an end that are read at once: more of float32 displace multipliers of a tile
+     * kernel from its registers. */
+    static constexpr int together = sizeof(Real) == 4 ? 2 : 8;
     Real near, far, sign;
-    int32_t rows, points;
-    int32_t
-        first[ends]; /* the point of the first weight of an end; negative: of a ring */
+    int32_t rows;
+    int32_t points[ends],
+        first[ends]; /* first: that of the first weight; negative: of a ring */
     Real end[ends][most];
 
     explicit Differences(const ps_differences &d)
         : near(static_cast<Real>(d.near)), far(static_cast<Real>(d.far)),
           sign(static_cast<Real>(d.is_even ? 1 : -1)), rows(static_cast<int32_t>(d.rows)),
-          points(d.points), first(), end()
+          points(), first(), end()
     {
         const bool is_ring = (d.flags & PS_PERIODIC) != 0;
         const Real ring[] = {sign * far, sign * near, Real(0), near, far};
 
-        points = is_ring ? 5 : points;
         for (int i = 0; i < ends; i++) {
+            points[i] = is_ring ? 5 : d.points[i];
             first[i] = is_ring ? i - 2 : 0;
-            for (int k = 0; k < points; k++) {
+            for (int k = 0; k < points[i]; k++) {
                 end[i][k] = is_ring ? ring[k] : static_cast<Real>(d.end[i][k]);
             }
         }
@@ -57,47 +60,36 @@ template <typename Real> struct Differences {
         return row < ends ? row : ends + rows - 1 - row;
     }
 
-    /* The row of point k of an end. */
-    __device__ __forceinline__ int32_t point_of(int which, int k) const
+    /* add(weight, row) for each point of an end. */
+    template <typename Add>
+    __device__ __forceinline__ void each_point(int which, const Add &add) const
     {
-        const int32_t at = first[which & 1] + k, point = at < 0 ? at + rows : at;
+        const int i = which & 1, count = points[i];
+        const Real scale = which < ends ? Real(1) : sign;
 
-        return which < ends ? point : rows - 1 - point;
-    }
-
-    /* The difference in an end with the value `own`; value(k) is that of point k. */
-    template <typename Value>
-    __device__ __forceinline__ Real sum_at_end(int which, Real own,
-                                               const Value &value) const
-    {
-        const int i = which & 1;
-        Real sum = 0;
-
+#pragma unroll 1
+        for (int k = 0; k < count; k += together) {
 #pragma unroll
-        for (int k = 0; k < most; k++) {
-            if (k < points) {
-                sum += end[i][k] * (value(k) - own);
+            for (int q = 0; q < together; q++) {
+                const int32_t at = first[i] + k + q, point = at < 0 ? at + rows : at;
+
+                if (k + q < count) {
+                    add(scale * end[i][k + q], which < ends ? point : rows - 1 - point);
+                }
             }
         }
-        return which < ends ? sum : sign * sum;
     }
 
-    /* The same; value(row) is f in a row. All values of float32 at once would displace twenty
-     * multipliers of a tile kernel from its registers. */
+    /* The difference in an end; value(row) is f in a row. */
     template <typename Value>
     __device__ __forceinline__ Real at_end(int which, const Value &value) const
     {
-        const int i = which & 1;
         const Real own = value(row_of(which));
         Real sum = 0;
 
-#pragma unroll(sizeof(Real) == 4 ? 2 : most)
-        for (int k = 0; k < most; k++) {
-            if (k < points) {
-                sum += end[i][k] * (value(point_of(which, k)) - own);
-            }
-        }
-        return which < ends ? sum : sign * sum;
+        each_point(which,
+                   [&](Real weight, int32_t row) { sum += weight * (value(row) - own); });
+        return sum;
     }
 };
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._blocks import PentadiagonalFactor, factor_pentadiagonal, solve_pentadiagonal
+from .._blocks import factor_pentadiagonal, solve_pentadiagonal
 from .._checks import axis_number, integer, require, require_finite, require_flag
 from .._errors import BackendError
 from .._lines.prepared import Operation, prepare
@@ -19,7 +19,7 @@ from .._runtime.arrays import as_array, real_of
 from .._runtime.backends import require as require_backend
 from .._runtime.interop import dtype_of, host_array, library_of, locate, shape_of
 from ..factor import TridiagonalFactor, factor_tridiagonal
-from .formulas import FORMULAS, end_weights
+from .formulas import FORMULAS, SPLIT_POINTS, end_weights, split, split_ends
 
 Array = NDArray[Any]
 
@@ -71,7 +71,7 @@ def compact_derivative(
         Order of the derivative.
     accuracy : {4, 6, 8}
         The error is proportional to h to this power where f is smooth. With 4 and 6 the systems
-        are tridiagonal, with 8 pentadiagonal.
+        are tridiagonal, with 8 pentadiagonal, see Notes.
     periodic : bool, default: False
         Whether ``f[n]`` would be ``f[0]``; n is then at least 5.
     closure : int, optional
@@ -96,7 +96,8 @@ def compact_derivative(
         If an option is not one of its values, `spacing` is not positive, or the grid has too few
         points.
     BackendError
-        If `f` is on a device and `accuracy` is 8 on a periodic grid or of complex values.
+        If `f` has complex values on a device, and `accuracy` is 8 on a grid of fewer than 64
+        points that is not periodic.
 
     See Also
     --------
@@ -120,6 +121,14 @@ def compact_derivative(
     of high order have modes that grow in time: of the eigenvalues of -d/dx without the row and the
     column of this end, for 65 points and h = 1/64, the largest real part is negative with
     `closure` 3 for every accuracy, and 0.16 with `accuracy` and `closure` 6.
+
+    The five diagonals of accuracy 8 are the product of two tridiagonal matrices with constant
+    diagonals, on a periodic grid exactly. On one with ends, of at least 64 points, the product
+    differs in the first and the last entry, which another right side of the first and of the last
+    row makes up for.
+
+    The differences are made where the first systems are solved, so that each value is read and
+    written once, with 8 twice.
 
     The factors of the matrices are kept, those of 16 grids of up to 65536 points, until
     `clear_cache`.
@@ -157,42 +166,33 @@ def compact_derivative(
     if rows < least:
         kind = "a periodic grid" if periodic else f"a grid for accuracy {accuracy}"
         raise ValueError(f"{kind} must have at least {least} points along axis {axis}, got {rows}")
-    if accuracy == 8 and ordinal is not None and (periodic or dtype_of(own).kind == "c"):
-        what = "on a periodic grid" if periodic else "of complex values"
+    is_short = accuracy == 8 and not periodic and rows < SPLIT_POINTS
+    if is_short and ordinal is not None and dtype_of(own).kind == "c":
         raise BackendError(
-            f"{_NAME}: accuracy 8 {what} needs the CPU, and f is on a device: write accuracy=6, or "
-            "pass an array of NumPy"
+            f"{_NAME}: accuracy 8 of complex values on a device needs {SPLIT_POINTS} points, and f "
+            f"has {rows} along axis {axis}: write accuracy=6, or pass an array of NumPy"
         )
-    by = _differences_of(
-        (order, accuracy),
-        step,
-        None if periodic else int(accuracy if closure is None else closure),
-    )
-    if accuracy < 8 and out is None and type(f) is np.ndarray and is_plain(f):
-        factor = _factor_of(order, accuracy, rows, f.dtype.name, bool(periodic), None)
-        return factor.solve_plain_differences(f, place, by, check_threads(threads), _NAME)
-    out_given: Any = out if ordinal is not None or out is None else library_of(out).host_view(out)
-    call = prepare({"f": own}, None, _OPERATION, Choice(axis=place, out=out_given, threads=threads))
-    if accuracy < 8:
-        dtype = real_of(call.dtype)
-        factor = _factor_of(order, accuracy, rows, dtype.name, bool(periodic), ordinal)
-        x = factor.solve_differences(call, by)
-    elif ordinal is None:
-        right = differentiate(call, by)
-        x = _solve_pentadiagonal(right, place, order, periodic=bool(periodic))
-        if out is not None:
-            out_given[...] = x
+    end = None if periodic else int(accuracy if closure is None else closure)
+    by = _differences_of((order, accuracy), step, end, splits=not is_short)
+    which = (order, accuracy, rows, bool(periodic), ordinal)
+    if not is_short and out is None and type(f) is np.ndarray and is_plain(f):
+        first, *others = _factors_of(*which, f.dtype.name)
+        x = first.solve_plain_differences(f, place, by, check_threads(threads), _NAME)
+        for factor in others:
+            factor.solve(x, axis=place, out=x, threads=threads)
+        return x
+    host_out: Any = out if ordinal is not None or out is None else library_of(out).host_view(out)
+    call = prepare({"f": own}, None, _OPERATION, Choice(axis=place, out=host_out, threads=threads))
+    if is_short:
+        x = _solve_pentadiagonal(differentiate(call, by), place, order, ordinal)
+        if host_out is not None and ordinal is None:
+            host_out[...] = x
     else:
-        right = differentiate(call, by)
-        alpha, beta = float(FORMULAS[order, 8].alpha), float(FORMULAS[order, 8].beta)
-        x = solve_pentadiagonal(
-            *(beta, alpha, 1.0, alpha, beta),
-            right,
-            axis=place,
-            assume="positive definite",
-            out=right if library_of(right).mutable else None,
-            on_singular="ignore",
-        )
+        first, *others = _factors_of(*which, real_of(call.dtype).name)
+        x = first.solve_differences(call, by)
+        for factor in others:
+            to = x if library_of(x).mutable else None
+            x = factor.solve(x, axis=place, out=to, threads=threads)
     if out is not None:
         return out
     return x if ordinal is not None else library_of(f).from_host(x, f)
@@ -220,65 +220,76 @@ def _check_options(order: int, accuracy: int, spacing: float, closure: int | Non
 
 
 @lru_cache(maxsize=64)
-def _differences_of(which: tuple[int, int], step: float, closure: int | None) -> Differences:
-    """Return the weights of the right sides; without a closure those of a periodic grid."""
+def _differences_of(
+    which: tuple[int, int], step: float, closure: int | None, *, splits: bool
+) -> Differences:
+    """Return the weights of the right sides; without a closure those of a periodic grid.
+
+    With `splits`, five diagonals are the product of `split`.
+    """
     formula, order = FORMULAS[which], which[0]
     a, b = float(formula.a), float(formula.b)
-    scale = step**order
-    near, far = (a / (2 * step), b / (4 * step)) if order == 1 else (a / scale, b / (4 * scale))
+    whole = step**order
+    near, far = (a / (2 * step), b / (4 * step)) if order == 1 else (a / whole, b / (4 * whole))
     is_even = order == 2
-    if closure is None:
-        return Differences(True, is_even, near, far, ((0.0,), (0.0,)))
-    ends = end_weights(*which, closure)
-    points = max(3, *map(len, ends))
-    rows = [[value / scale for value in line] for line in ends]
+    if which[1] == 8 and splits:
+        scale = split(order).scale
+        near, far = near / scale, far / scale
+        ends = ((0.0,), (0.0,)) if closure is None else split_ends(order, closure)
+    else:
+        ends = ((0.0,), (0.0,)) if closure is None else end_weights(*which, closure)
+    rows = [tuple(value / whole for value in line) for line in ends]
     if len(rows) == 1:
-        rows.append([near if is_even else -near, 0.0, near])
-    first, second = (tuple(row + [0.0] * (points - len(row))) for row in rows)
-    return Differences(False, is_even, near, far, (first, second))
+        rows.append((near if is_even else -near, 0.0, near))
+    return Differences(closure is None, is_even, near, far, (rows[0], rows[1]))
 
 
-def _solve_pentadiagonal(right: Array, axis: int, order: int, *, periodic: bool) -> Array:
-    """Solve for right sides in host memory."""
-    name = real_of(right.dtype).name
-    factor = _factor_of(order, 8, right.shape[axis], name, periodic, None)
+def _solve_pentadiagonal(right: Any, axis: int, order: int, ordinal: int | None) -> Any:
+    """Solve for the right sides of a short grid."""
+    formula = FORMULAS[order, 8]
+    alpha, beta, one = (
+        np.dtype(real_of(dtype_of(right))).type(value)
+        for value in (float(formula.alpha), float(formula.beta), 1.0)
+    )
+    bands = (beta, alpha, one, alpha, beta)
+    if ordinal is not None:
+        to = right if library_of(right).mutable else None
+        options: dict[str, Any] = {"assume": "positive definite", "on_singular": "ignore"}
+        return solve_pentadiagonal(*map(float, bands), right, axis=axis, out=to, **options)
+    rows = right.shape[axis]
+    factor = factor_pentadiagonal(*bands, rows=rows, assume="positive definite")
     return factor.solve(right, axis=axis)
 
 
-def _factor_of(
-    order: int, accuracy: int, rows: int, dtype: str, periodic: bool, ordinal: int | None
-) -> Any:
-    """Return the factor of a matrix, a kept one if it is not large."""
+def _factors_of(
+    order: int, accuracy: int, rows: int, periodic: bool, ordinal: int | None, dtype: str
+) -> tuple[TridiagonalFactor, ...]:
+    """Return the factors of the matrices of a grid, kept ones if these are not large."""
     arguments = (order, accuracy, rows, dtype, periodic, ordinal)
     if rows > _MOST_KEPT:
-        return _make_factor(*arguments)
-    return _kept_factor(None if ordinal is None else require_backend("cuda"), *arguments)
+        return _make_factors(*arguments)
+    return _kept_factors(None if ordinal is None else require_backend("cuda"), *arguments)
 
 
-def _make_factor(
+def _make_factors(
     order: int, accuracy: int, rows: int, dtype: str, periodic: bool, ordinal: int | None
-) -> TridiagonalFactor | PentadiagonalFactor:
-    """Factor the matrix of a grid."""
-    formula = FORMULAS[order, accuracy]
+) -> tuple[TridiagonalFactor, ...]:
+    """Factor the matrices of a grid."""
+    sides = split(order).sides if accuracy == 8 else (float(FORMULAS[order, accuracy].alpha),)
     as_type = np.dtype(dtype).type
-    alpha, beta, one = as_type(float(formula.alpha)), as_type(float(formula.beta)), as_type(1)
-    if accuracy == 8:
-        bands = (beta, alpha, one, alpha, beta)
-        return factor_pentadiagonal(
-            *bands, rows=rows, periodic=periodic, assume="positive definite"
-        )
     device = "cpu" if ordinal is None else f"cuda:{ordinal}"
-    found = factor_tridiagonal(
-        alpha, one, alpha, rows=rows, periodic=periodic, pivot=False, device=device
-    )
-    assert isinstance(found, TridiagonalFactor)
-    return found
+    options: dict[str, Any] = {"rows": rows, "periodic": periodic, "device": device}
+    found = [
+        factor_tridiagonal(as_type(a), as_type(1), as_type(a), pivot=False, **options)
+        for a in sides
+    ]
+    return tuple(factor for factor in found if isinstance(factor, TridiagonalFactor))
 
 
 @lru_cache(maxsize=16)
-def _kept_factor(_backend: Any, *arguments: Any) -> TridiagonalFactor | PentadiagonalFactor:
-    """Return a factor, of the backend that made it."""
-    return _make_factor(*arguments)
+def _kept_factors(_backend: Any, *arguments: Any) -> tuple[TridiagonalFactor, ...]:
+    """Return factors, of the backend that made them."""
+    return _make_factors(*arguments)
 
 
-RELEASES.append(_kept_factor.cache_clear)
+RELEASES.append(_kept_factors.cache_clear)

@@ -140,19 +140,17 @@ template <typename Number> struct PanelStencils {
   private:
     __device__ __forceinline__ Pack end_of(const Rows &rows, int which) const
     {
-        Pack value[Weights::most], own = rows.at(by.row_of(which)), result;
+        const Pack own = rows.at(by.row_of(which));
+        Pack result = {};
+
+        by.each_point(which, [&](Number weight, int32_t row) {
+            const Pack value = rows.at(row);
 
 #pragma unroll
-        for (int k = 0; k < Weights::most; k++) {
-            if (k < by.points) {
-                value[k] = rows.at(by.point_of(which, k));
+            for (int k = 0; k < Pack::count; k++) {
+                result.at[k] += weight * (value.at[k] - own.at[k]);
             }
-        }
-#pragma unroll
-        for (int k = 0; k < Pack::count; k++) {
-            result.at[k] = by.sum_at_end(which, own.at[k],
-                                         [&](int point) { return value[point].at[k]; });
-        }
+        });
         return result;
     }
 };
