@@ -31,10 +31,17 @@ template <typename Real> struct EachDifference {
         const Real *const own = f.at(i, j, k);
         const auto value = [=](int32_t at) { return own[(at - row) * row_step]; };
 
-        *x.at(i, j, k) = by.is_end(row)
-                             ? by.at_end(by.end_of(row), value)
-                             : by.inner(value(row - 2), value(row - 1), value(row),
-                                        value(row + 1), value(row + 2));
+        *x.at(i, j, k) = by.is_end(row) ? by.at_end(by.end_of(row), value)
+                         : by.is_even() ? inner<true>(row, value)
+                                        : inner<false>(row, value);
+    }
+
+  private:
+    template <bool IS_EVEN, typename Value>
+    __device__ __forceinline__ Real inner(int32_t row, const Value &value) const
+    {
+        return by.template inner<IS_EVEN>(value(row - 2), value(row - 1), value(row),
+                                          value(row + 1), value(row + 2));
     }
 };
 

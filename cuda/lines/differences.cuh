@@ -36,12 +36,23 @@ template <typename Real> struct Differences {
         }
     }
 
+    __device__ __forceinline__ bool is_ring() const
+    {
+        return first[0] < 0;
+    }
+    __device__ __forceinline__ bool is_even() const
+    {
+        return sign > Real(0);
+    }
+
     /* The difference in an inner row, from the values of five rows. */
+    template <bool IS_EVEN>
     __device__ __forceinline__ Real inner(Real before2, Real before, Real own, Real after,
                                           Real after2) const
     {
-        return near * ((after - own) + sign * (before - own)) +
-               far * ((after2 - own) + sign * (before2 - own));
+        return IS_EVEN ? near * ((after - own) + (before - own)) +
+                             far * ((after2 - own) + (before2 - own))
+                       : near * (after - before) + far * (after2 - before2);
     }
 
     /* Rows 0, 1, rows-1 and rows-2 are the ends 0, 1, 2 and 3. */

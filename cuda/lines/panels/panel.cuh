@@ -81,9 +81,9 @@ template <typename Number> struct PanelWorker {
 };
 
 /* Right-hand sides that are those in memory. A source reads_neighbours if it reads rows that
- * other warps have copied. */
+ * other warps have copied, and makes_rows if its right-hand sides replace those of a stage. */
 struct PanelRows {
-    static constexpr bool reads_neighbours = false;
+    static constexpr bool reads_neighbours = false, makes_rows = false;
 
     template <typename Number>
     __device__ __forceinline__ auto
@@ -103,7 +103,7 @@ struct PanelRows {
  * where D[-1] stands for D[1], and D[rows-1] for D[rows-3]. y is copied, in the layout of x,
  * and *not_finite set to 1 if y has other numbers than finite ones. */
 template <typename Number> struct PanelDifferences {
-    static constexpr bool reads_neighbours = true;
+    static constexpr bool reads_neighbours = true, makes_rows = false;
     const PanelSums<Number> *weight;
     Number *copy;
     int32_t *not_finite;
@@ -212,6 +212,47 @@ template <typename Number> struct PanelDifferences {
     }
 };
 
+/* Lets a source replace the rows of a stage. */
+template <typename Number, typename Source, bool MAKES = Source::makes_rows>
+struct PanelMaker {
+    using Pack = PanelPack<Number>;
+
+    __device__ __forceinline__ PanelMaker(const Source &, const SharedPanels<Number> &,
+                                          const PanelChunk<Number> &, const TeamPlace &,
+                                          int32_t)
+    {
+    }
+    __device__ __forceinline__ void request(int64_t)
+    {
+    }
+    __device__ __forceinline__ void make(int64_t, int64_t, Pack *)
+    {
+    }
+};
+
+template <typename Number, typename Source> struct PanelMaker<Number, Source, true> {
+    using Pack = PanelPack<Number>;
+    const Source &source;
+    typename Source::Rows rows;
+    typename Source::Ahead ahead;
+
+    __device__ __forceinline__ PanelMaker(const Source &own,
+                                          const SharedPanels<Number> &batch,
+                                          const PanelChunk<Number> &chunk,
+                                          const TeamPlace &at, int32_t group_start)
+        : source(own), rows(own, batch, chunk, at, group_start), ahead()
+    {
+    }
+    __device__ __forceinline__ void request(int64_t panel)
+    {
+        ahead = source.request(rows, panel);
+    }
+    __device__ __forceinline__ void make(int64_t panel, int64_t next, Pack *place)
+    {
+        source.make(rows, panel, next, place, ahead);
+    }
+};
+
 /* The panels of a block, one after the other. A panel is copied to a stage and reduced;
  * its right-hand sides then stay in registers until the sums of the other blocks have
  * arrived. x is stored through the stage that was read last. */
@@ -259,7 +300,9 @@ template <typename Number, typename Exchange, typename Source> struct PanelBlock
         const PanelReducer<Number, Exchange> reducer = {exchange, shared};
         Pack previous[places] = {}; /* right-hand sides of the previous round */
         int stage = 0, before = stages - 1, parity = 0;
+        PanelMaker<Number, Source> maker(source, bulk.batch, chunk, at, bulk.start);
 
+        maker.request(panel_of(0));
         for (int round = 0; round <= rounds; round++) {
             const bool is_last = round == rounds;
             PanelSums<Number> sums = {};
@@ -267,6 +310,8 @@ template <typename Number, typename Exchange, typename Source> struct PanelBlock
 
             if (!is_last) {
                 wait(stage, parity);
+                maker.make(panel_of(round), round + 1 < rounds ? panel_of(round + 1) : -1,
+                           place_of(stage));
                 reduce(round, stage, rhs);
             }
             if (round > 0) {
@@ -362,6 +407,17 @@ template <typename Number, typename Exchange, typename Source> struct PanelBlock
         }
     }
 
+    __device__ __forceinline__ auto reader_of(int round, const Pack *place) const
+    {
+        if constexpr (Source::makes_rows) {
+            return [place](int i) { return place[i * 32]; };
+        }
+        else {
+            return source.reader(bulk.batch, t, chunk, at, bulk.start, panel_of(round),
+                                 place);
+        }
+    }
+
     __device__ __forceinline__ void reduce(int round, int stage,
                                            Pack (&rhs)[places]) const
     {
@@ -370,8 +426,7 @@ template <typename Number, typename Exchange, typename Source> struct PanelBlock
 
         first = d = Pack();
         if (chunk.has_rows()) {
-            auto reader = source.reader(bulk.batch, t, chunk, at, bulk.start,
-                                        panel_of(round), place_of(stage));
+            auto reader = reader_of(round, place_of(stage));
 
             Worker{shared.group, at.warp}.reduce([&](int i) { return reader(i); }, rhs,
                                                  first, d);

@@ -1,8 +1,9 @@
 /* panel_stencils.cuh - panels whose right-hand sides are differences of the rows in memory
- * (differences.cuh).
+ * (differences.cuh): they replace the rows in a stage before it is reduced.
  *
- * The rows beside those of a chunk are in the stage, or, beyond the group of the block, in
- * memory, where all blocks find them: x must be elsewhere.
+ * The rows beside those of a chunk are in the stage, and are read before any of them is
+ * replaced. Those beside the group of the block come from memory, behind the copies of the
+ * panels; they are requested a panel before. All blocks read them: x must be elsewhere.
  */
 #ifndef PS_CUDA_LINES_PANELS_PANEL_STENCILS_CUH
 #define PS_CUDA_LINES_PANELS_PANEL_STENCILS_CUH
@@ -13,24 +14,62 @@
 namespace pysolvers::panels {
 
 template <typename Number> struct PanelStencils {
-    static constexpr bool reads_neighbours = true;
+    static constexpr bool reads_neighbours = true, makes_rows = true;
     static constexpr int places = panel_places<Number>;
     using Pack = PanelPack<Number>;
     using Weights = lines::Differences<Number>;
     Weights by;
 
-    /* The rows of a group in a stage, for the columns of a lane; others from memory. */
+    /* Two rows beside the group: before it for the warp with its first row, otherwise after it for
+     * the last warp. */
+    struct Ahead {
+        Pack row[2];
+    };
+
+    /* The rows of a group for the columns of a lane, in a stage or in memory. */
     struct Rows {
         const SharedPanels<Number> &batch;
-        const PanelRange &range;
-        const Pack *place;          /* of row `start` */
-        int32_t start, begin, stop; /* rows begin .. stop-1 are in the stage */
+        const PanelChunk<Number> &chunk;
+        const Weights &by;
+        int32_t begin, stop, group_begin, group_stop; /* of the chunk, and of the group */
         int column;
+        bool is_last; /* warp */
 
-        __device__ __forceinline__ Pack from_memory(int32_t row) const
+        __device__ __forceinline__ Rows(const PanelStencils &source,
+                                        const SharedPanels<Number> &panels,
+                                        const PanelChunk<Number> &own,
+                                        const TeamPlace &at, int32_t group_start)
+            : batch(panels), chunk(own), by(source.by), begin(own.start + own.pads),
+              stop(own.start + places), group_begin(group_start),
+              group_stop(own.start + (PANEL_CHUNKS - at.warp) * places),
+              column(at.lane * Pack::count), is_last(at.warp == PANEL_CHUNKS - 1)
+        {
+        }
+
+        __device__ __forceinline__ bool is_first() const
+        {
+            return begin == group_begin;
+        }
+        __device__ __forceinline__ bool has_ends() const
+        {
+            return !by.is_ring() &&
+                   (begin < Weights::ends || stop > by.rows - Weights::ends);
+        }
+
+        /* A row of a ring, or the nearest one: those beyond an end do not count. */
+        __device__ __forceinline__ int32_t wrapped(int32_t row) const
+        {
+            if (by.is_ring()) {
+                return row < 0 ? row + by.rows : row < by.rows ? row : row - by.rows;
+            }
+            return min(max(row, 0), by.rows - 1);
+        }
+
+        __device__ __forceinline__ Pack from_memory(const PanelRange &range,
+                                                    int32_t row) const
         {
             const Number *const line =
-                batch.rhs + range.line * batch.rhs_line + row * batch.rhs_row;
+                batch.rhs + range.line * batch.rhs_line + wrapped(row) * batch.rhs_row;
             Pack p;
 
 #pragma unroll
@@ -41,110 +80,121 @@ template <typename Number> struct PanelStencils {
             }
             return p;
         }
-        __device__ __forceinline__ Pack at(int32_t row) const
+
+        __device__ __forceinline__ Pack at(const PanelRange &range, const Pack *place,
+                                           int32_t row) const
         {
-            return row >= begin && row < stop ? place[(row - start) * 32]
-                                              : from_memory(row);
+            return row >= group_begin && row < group_stop
+                       ? place[(row - chunk.start) * 32]
+                       : from_memory(range, row);
         }
     };
 
-    struct Reader {
-        const PanelStencils &source;
-        const Pack *place;
-        int32_t start, pads;
-        Pack before2, before, own, after; /* of the next row that is asked for */
-        Pack behind[2];                   /* the rows after the chunk */
-        Pack end[4];
-        bool has_ends;
+    /* Request what a panel needs beside the group. */
+    __device__ __forceinline__ Ahead request(const Rows &rows, int64_t panel) const
+    {
+        const PanelRange range = rows.batch.range_of(panel);
+        const int32_t first = rows.is_first() ? rows.begin - 2 : rows.stop;
+        Ahead ahead = {};
 
-        /* Called for i = 0 .. places - 1. */
-        __device__ __forceinline__ Pack operator()(int i)
-        {
-            Pack rhs = {};
+        if (rows.chunk.has_rows() && (rows.is_first() || rows.is_last)) {
+#pragma unroll
+            for (int k = 0; k < 2; k++) {
+                ahead.row[k] = rows.from_memory(range, first + k);
+            }
+        }
+        return ahead;
+    }
 
+    /* Replace the rows of a panel, by all threads; `next` is the panel to request, or negative. */
+    __device__ __forceinline__ void make(const Rows &rows, int64_t panel, int64_t next,
+                                         Pack *place, Ahead &ahead) const
+    {
+        const PanelRange range = rows.batch.range_of(panel);
+        const bool has_rows = rows.chunk.has_rows(), has_ends = rows.has_ends();
+        const int from = rows.begin < Weights::ends ? 0 : Weights::ends;
+        Pack before[2] = {}, behind[2] = {}, end[Weights::ends] = {};
+
+        if (has_rows) {
+#pragma unroll
+            for (int k = 0; k < 2; k++) {
+                before[k] = rows.is_first() ? ahead.row[k]
+                                            : rows.at(range, place, rows.begin - 2 + k);
+                behind[k] = rows.is_last && !rows.is_first()
+                                ? ahead.row[k]
+                                : rows.at(range, place, rows.stop + k);
+            }
+            if (has_ends) {
+#pragma unroll
+                for (int k = 0; k < Weights::ends; k++) {
+                    end[k] = end_of(rows, range, place, from + k);
+                }
+            }
+        }
+        __syncthreads();
+        if (next >= 0) {
+            ahead = request(rows, next);
+        }
+        if (!has_rows) {
+            return;
+        }
+        if (by.is_even()) {
+            sweep<true>(rows.chunk.pads, place, before, behind);
+        }
+        else {
+            sweep<false>(rows.chunk.pads, place, before, behind);
+        }
+        if (has_ends) {
+#pragma unroll
+            for (int k = 0; k < Weights::ends; k++) {
+                const int32_t row = by.row_of(from + k);
+
+                if (row >= rows.begin && row < rows.stop) {
+                    place[(row - rows.chunk.start) * 32] = end[k];
+                }
+            }
+        }
+    }
+
+  private:
+    template <bool IS_EVEN>
+    __device__ __forceinline__ void sweep(int pads, Pack *place, const Pack (&before)[2],
+                                          const Pack (&behind)[2]) const
+    {
+        Pack before2 = before[0], before1 = before[1], own = place[pads * 32];
+        Pack after = pads + 1 < places ? place[(pads + 1) * 32] : behind[0];
+
+#pragma unroll
+        for (int i = 0; i < places; i++) {
             if (i < pads) {
-                return rhs;
+                continue;
             }
             const Pack after2 = i + 2 < places
                                     ? place[(i + 2) * 32]
                                     : behind[i + 2 < places ? 0 : i + 2 - places];
+            Pack g;
 
 #pragma unroll
             for (int k = 0; k < Pack::count; k++) {
-                rhs.at[k] = source.by.inner(before2.at[k], before.at[k], own.at[k],
-                                            after.at[k], after2.at[k]);
+                g.at[k] = by.template inner<IS_EVEN>(
+                    before2.at[k], before1.at[k], own.at[k], after.at[k], after2.at[k]);
             }
-            if (has_ends) {
-#pragma unroll
-                for (int which = 0; which < 4; which++) {
-                    rhs = source.by.row_of(which) == start + i ? end[which] : rhs;
-                }
-            }
-            before2 = before;
-            before = own;
+            place[i * 32] = g;
+            before2 = before1;
+            before1 = own;
             own = after;
             after = after2;
-            return rhs;
         }
-    };
-
-    __device__ __forceinline__ Reader reader(const SharedPanels<Number> &batch,
-                                             const PanelTeams<Number> &t,
-                                             const PanelChunk<Number> &chunk,
-                                             const TeamPlace &at, int32_t group_start,
-                                             int64_t panel, const Pack *place) const
-    {
-        const PanelRange range = batch.range_of(panel);
-        const int32_t begin = chunk.start + chunk.pads, stop = chunk.start + places;
-        const int32_t group_stop =
-            chunk.start + (PANEL_CHUNKS - at.warp) * places; /* row after the group */
-        const Rows rows = {batch,
-                           range,
-                           place,
-                           chunk.start,
-                           group_start,
-                           group_stop,
-                           at.lane * Pack::count};
-        Reader r = {*this, place, chunk.start, chunk.pads, {}, {}, {}, {}, {}, {}, false};
-
-        if (begin >= 2) {
-            r.before2 = rows.at(begin - 2);
-        }
-        if (begin >= 1) {
-            r.before = rows.at(begin - 1);
-        }
-        r.own = place[chunk.pads * 32];
-        if (begin + 1 < t.rows) {
-            r.after = rows.at(begin + 1);
-        }
-#pragma unroll
-        for (int k = 0; k < 2; k++) {
-            if (stop + k < t.rows) {
-                r.behind[k] = rows.at(stop + k);
-            }
-        }
-        r.has_ends = begin < Weights::ends || stop > t.rows - Weights::ends;
-        if (r.has_ends) {
-#pragma unroll
-            for (int which = 0; which < 4; which++) {
-                const int32_t row = by.row_of(which);
-
-                if (row >= begin && row < stop) {
-                    r.end[which] = end_of(rows, which);
-                }
-            }
-        }
-        return r;
     }
 
-  private:
-    __device__ __forceinline__ Pack end_of(const Rows &rows, int which) const
+    __device__ __forceinline__ Pack end_of(const Rows &rows, const PanelRange &range,
+                                           const Pack *place, int which) const
     {
-        const Pack own = rows.at(by.row_of(which));
+        const Pack own = rows.at(range, place, by.row_of(which));
         Pack result = {};
 
         by.each_point(which, [&](Number weight, int32_t row) {
-            const Pack value = rows.at(row);
+            const Pack value = rows.at(range, place, row);
 
 #pragma unroll
             for (int k = 0; k < Pack::count; k++) {

@@ -58,7 +58,7 @@ template <typename Number, int ROWS> struct SharedDifferences {
             Number end[ends];
             Values g;
 
-            make_inner(system, beside_of(system), g);
+            make_rows(system, beside_of(system), g);
 #pragma unroll
             for (int k = 0; k < ends; k++) {
                 const int which = self.lane + k * shape.width;
@@ -122,7 +122,7 @@ template <typename Number, int ROWS> struct SharedDifferences {
                 beside.before[k] = self.lane == 0 ? other : beside.before[k];
                 beside.after[k] = self.lane == 31 ? other : beside.after[k];
             }
-            make_inner(system, beside, g);
+            make_rows(system, beside, g);
             __syncwarp();
             put(system, g);
             __syncwarp();
@@ -144,7 +144,19 @@ template <typename Number, int ROWS> struct SharedDifferences {
         return {{before[0], before[1]}, {after[0], after[1]}};
     }
 
+    __device__ __forceinline__ void make_rows(const Number *system, const Beside &beside,
+                                              Values &g) const
+    {
+        if (by.is_even()) {
+            make_inner<true>(system, beside, g);
+        }
+        else {
+            make_inner<false>(system, beside, g);
+        }
+    }
+
     /* The differences in the rows of the chunk, but for the ends of the system. */
+    template <bool IS_EVEN>
     __device__ __forceinline__ void make_inner(const Number *system, const Beside &beside,
                                                Values &g) const
     {
@@ -158,7 +170,7 @@ template <typename Number, int ROWS> struct SharedDifferences {
                                       ? system[i + 2]
                                       : beside.after[i + 2 < ROWS ? 0 : i + 2 - ROWS];
 
-            g[i] = by.inner(before2, before, own, after, after2);
+            g[i] = by.template inner<IS_EVEN>(before2, before, own, after, after2);
             before2 = before;
             before = own;
             own = after;
