@@ -41,8 +41,6 @@ template <typename Number, int ROWS> struct SharedDifferences {
     }
 
   private:
-    using Values = Number[ROWS];
-
     /* The values of the two rows before and after a chunk. */
     struct Beside {
         Number before[reach], after[reach];
@@ -55,10 +53,9 @@ template <typename Number, int ROWS> struct SharedDifferences {
         for (int r = 0; r < rounds; r++) {
             Number *const system = tile + skews.of(self.group + r * self.step);
             const auto value = [=](int32_t row) { return system[row]; };
+            const Beside beside = beside_of(system);
             Number end[ends];
-            Values g;
 
-            make_rows(system, beside_of(system), g);
 #pragma unroll
             for (int k = 0; k < ends; k++) {
                 const int which = self.lane + k * shape.width;
@@ -68,7 +65,7 @@ template <typename Number, int ROWS> struct SharedDifferences {
                 }
             }
             __syncwarp();
-            put(system, g);
+            replace(system, beside);
             __syncwarp();
 #pragma unroll
             for (int k = 0; k < ends; k++) {
@@ -113,7 +110,6 @@ template <typename Number, int ROWS> struct SharedDifferences {
             Number *const system = first + r * shape.pitch + skews.of(r);
             const int from = ends * r + (self.lane > 0 ? reach : 0);
             Beside beside = beside_of(system);
-            Values g;
 
 #pragma unroll
             for (int k = 0; k < reach; k++) {
@@ -122,9 +118,8 @@ template <typename Number, int ROWS> struct SharedDifferences {
                 beside.before[k] = self.lane == 0 ? other : beside.before[k];
                 beside.after[k] = self.lane == 31 ? other : beside.after[k];
             }
-            make_rows(system, beside, g);
             __syncwarp();
-            put(system, g);
+            replace(system, beside);
             __syncwarp();
         }
         if (has_end) {
@@ -144,48 +139,35 @@ template <typename Number, int ROWS> struct SharedDifferences {
         return {{before[0], before[1]}, {after[0], after[1]}};
     }
 
-    __device__ __forceinline__ void make_rows(const Number *system, const Beside &beside,
-                                              Values &g) const
+    /* Replace the rows of the chunk, with those of the ends, which are replaced after it. */
+    __device__ __forceinline__ void replace(Number *system, const Beside &beside) const
     {
         if (by.is_even()) {
-            make_inner<true>(system, beside, g);
+            sweep<true>(system + self.source, beside);
         }
         else {
-            make_inner<false>(system, beside, g);
+            sweep<false>(system + self.source, beside);
         }
     }
 
-    /* The differences in the rows of the chunk, but for the ends of the system. */
     template <bool IS_EVEN>
-    __device__ __forceinline__ void make_inner(const Number *system, const Beside &beside,
-                                               Values &g) const
+    __device__ __forceinline__ void sweep(Number *row, const Beside &beside) const
     {
         Number before2 = beside.before[0], before = beside.before[1];
+        Number own = row[0], after = row[1];
 
-        system += self.source;
-        Number own = system[0], after = system[1];
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
-            const Number after2 = i + 2 < ROWS
-                                      ? system[i + 2]
-                                      : beside.after[i + 2 < ROWS ? 0 : i + 2 - ROWS];
+            const Number after2 =
+                i + 2 < ROWS ? row[i + 2] : beside.after[i + 2 < ROWS ? 0 : i + 2 - ROWS];
 
-            g[i] = by.template inner<IS_EVEN>(before2, before, own, after, after2);
+            if (self.start + i >= 0) {
+                row[i] = by.template inner<IS_EVEN>(before2, before, own, after, after2);
+            }
             before2 = before;
             before = own;
             own = after;
             after = after2;
-        }
-    }
-
-    __device__ __forceinline__ void put(Number *system, const Values &g) const
-    {
-        system += self.start;
-#pragma unroll
-        for (int i = 0; i < ROWS; i++) {
-            if (self.start + i >= 0) {
-                system[i] = g[i];
-            }
         }
     }
 
