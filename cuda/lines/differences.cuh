@@ -36,10 +36,6 @@ template <typename Real> struct Differences {
         }
     }
 
-    __device__ __forceinline__ bool is_ring() const
-    {
-        return first[0] < 0;
-    }
     __device__ __forceinline__ bool is_even() const
     {
         return sign > Real(0);

@@ -80,18 +80,104 @@ template <typename Number> struct PanelWorker {
     }
 };
 
-/* Right-hand sides that are those in memory. A source reads_neighbours if it reads rows that
- * other warps have copied, and makes_rows if its right-hand sides replace those of a stage. */
+/* Right-hand sides that are those in memory. A source that makes_rows replaces those of a stage. */
 struct PanelRows {
-    static constexpr bool reads_neighbours = false, makes_rows = false;
+    static constexpr bool makes_rows = false;
+};
 
-    template <typename Number>
-    __device__ __forceinline__ auto
-    reader(const SharedPanels<Number> &, const PanelTeams<Number> &,
-           const PanelChunk<Number> &, const TeamPlace &, int32_t, int64_t,
-           const PanelPack<Number> *place) const
+/* The rows of the group of a block, for the columns of a lane: in a stage or in memory. Rows
+ * beside those of a chunk are in the stage too. Those beside the group come from memory, behind
+ * the copies of the panels, and are requested a panel before. */
+template <typename Number> struct PanelSurroundings {
+    static constexpr int places = panel_places<Number>;
+    using Pack = PanelPack<Number>;
+    const SharedPanels<Number> &batch;
+    const PanelChunk<Number> &chunk;
+    int32_t rows;
+    bool is_ring;
+    int32_t begin, stop, group_begin, group_stop; /* of the chunk, and of the group */
+    int column;
+    bool is_first, is_last; /* of the chunks with rows */
+
+    __device__ __forceinline__ PanelSurroundings(const SharedPanels<Number> &panels,
+                                                 const PanelChunk<Number> &own,
+                                                 const TeamPlace &at, int32_t group_start,
+                                                 int32_t count, bool wraps)
+        : batch(panels), chunk(own), rows(count), is_ring(wraps),
+          begin(own.start + own.pads), stop(own.start + places), group_begin(group_start),
+          group_stop(own.start + (PANEL_CHUNKS - at.warp) * places),
+          column(at.lane * Pack::count), is_first(begin == group_begin && own.has_rows()),
+          is_last(at.warp == PANEL_CHUNKS - 1)
     {
-        return [place](int i) { return place[i * 32]; };
+    }
+
+    /* A row of a ring, or the nearest one: those beyond an end do not count. */
+    __device__ __forceinline__ int32_t wrapped(int32_t row) const
+    {
+        if (is_ring) {
+            return row < 0 ? row + rows : row < rows ? row : row - rows;
+        }
+        return min(max(row, 0), rows - 1);
+    }
+
+    __device__ __forceinline__ Pack from_memory(const PanelRange &range,
+                                                int32_t row) const
+    {
+        const Number *const line =
+            batch.rhs + range.line * batch.rhs_line + wrapped(row) * batch.rhs_row;
+        Pack p;
+
+#pragma unroll
+        for (int k = 0; k < Pack::count; k++) {
+            const int safe = min(column + k, range.columns - 1);
+
+            p.at[k] = line[(range.first + safe) * batch.rhs_lane];
+        }
+        return p;
+    }
+
+    __device__ __forceinline__ Pack at(const PanelRange &range, const Pack *place,
+                                       int32_t row) const
+    {
+        return row >= group_begin && row < group_stop ? place[(row - chunk.start) * 32]
+                                                      : from_memory(range, row);
+    }
+};
+
+/* Two rows beside the group: before it for the chunk with its first row, otherwise after it for
+ * the last chunk. */
+template <typename Number> struct PanelAhead {
+    using Pack = PanelPack<Number>;
+    Pack row[2];
+
+    __device__ __forceinline__ void request(const PanelSurroundings<Number> &around,
+                                            int64_t panel)
+    {
+        const PanelRange range = around.batch.range_of(panel);
+        const int32_t first = around.is_first ? around.begin - 2 : around.stop;
+
+        if (around.is_first || around.is_last) {
+#pragma unroll
+            for (int k = 0; k < 2; k++) {
+                row[k] = around.from_memory(range, first + k);
+            }
+        }
+    }
+
+    /* Rows begin - 2 and begin - 1 of a chunk, and the first two rows after it. */
+    __device__ __forceinline__ Pack before(const PanelSurroundings<Number> &around,
+                                           const PanelRange &range, const Pack *place,
+                                           int k) const
+    {
+        return around.is_first ? row[k] : around.at(range, place, around.begin - 2 + k);
+    }
+    __device__ __forceinline__ Pack behind(const PanelSurroundings<Number> &around,
+                                           const PanelRange &range, const Pack *place,
+                                           int k) const
+    {
+        return around.is_last && !around.is_first
+                   ? row[k]
+                   : around.at(range, place, around.stop + k);
     }
 };
 
@@ -103,44 +189,68 @@ struct PanelRows {
  * where D[-1] stands for D[1], and D[rows-1] for D[rows-3]. y is copied, in the layout of x,
  * and *not_finite set to 1 if y has other numbers than finite ones. */
 template <typename Number> struct PanelDifferences {
-    static constexpr bool reads_neighbours = true, makes_rows = false;
+    static constexpr bool makes_rows = true, is_ring = false;
+    static constexpr int places = panel_places<Number>;
+    using Pack = PanelPack<Number>;
+    using Around = PanelSurroundings<Number>;
     const PanelSums<Number> *weight;
     Number *copy;
     int32_t *not_finite;
 
-    struct Reader {
-        using Pack = PanelPack<Number>;
-        const Pack *place;
-        const PanelSums<Number> *weight;
-        Pack *copy; /* of place 0 */
-        int64_t copy_step;
-        int32_t *not_finite;
-        int32_t first, pads, last; /* rows: of place 0; none before; the last one */
-        Pack change;               /* of the row before */
-        Pack halo;                 /* y of the row after the group */
-        bool has_halo, is_there;
+    template <typename Request>
+    __device__ __forceinline__ void make(const Around &around, int64_t panel, Pack *place,
+                                         const PanelAhead<Number> &ahead,
+                                         const Request &request_next) const
+    {
+        const PanelRange range = around.batch.range_of(panel);
+        const bool has_rows = around.chunk.has_rows();
+        Pack change = {}, behind = {};
 
-        __device__ __forceinline__ Pack operator()(int i)
-        {
-            constexpr int places = panel_places<Number>;
-            const int32_t row = first + i;
-            Pack rhs = {};
+        if (has_rows) {
+            const Pack own = place[around.chunk.pads * 32];
 
-            if (i < pads) {
-                return rhs;
+            behind = ahead.behind(around, range, place, 0);
+            change =
+                around.begin == 0
+                    ? difference(around.at(range, place, 2), around.at(range, place, 1))
+                    : difference(own, ahead.before(around, range, place, 1));
+        }
+        __syncthreads();
+        request_next();
+        if (has_rows) {
+            sweep(around, range, place, change, behind);
+        }
+    }
+
+  private:
+    __device__ __forceinline__ void sweep(const Around &around, const PanelRange &range,
+                                          Pack *place, Pack change,
+                                          const Pack &behind) const
+    {
+        const SharedPanels<Number> &batch = around.batch;
+        const int32_t start = around.chunk.start;
+        const int64_t step = batch.x_row / Pack::count;
+        Pack *const to = reinterpret_cast<Pack *>(
+            copy + range.line * batch.x_line + start * batch.x_row + range.first +
+            min(around.column, range.columns - Pack::count));
+        const bool is_there = around.column < range.columns;
+        bool is_finite = true;
+        Pack before = {}, y = {};
+
+#pragma unroll
+        for (int i = 0; i < places; i++) {
+            if (i < around.chunk.pads) {
+                continue;
             }
-            const Pack y = place[i * 32];
-            Pack after = i == places - 1 && has_halo ? halo : place[(i + 1) * 32];
-            Pack next;
+            const Pack last_change = difference(y, before);
 
-            if (row == 0) {
-                change = difference(place[(i + 2) * 32], place[(i + 1) * 32]);
-            }
-            next = row == last ? difference(place[(i - 1) * 32], place[(i - 2) * 32])
-                               : difference(after, y);
-
-            const PanelSums<Number> by = weight[row];
-            bool is_finite = true;
+            before = y;
+            y = place[i * 32];
+            const Pack after = i + 1 < places ? place[(i + 1) * 32] : behind;
+            const Pack next =
+                start + i == around.rows - 1 ? last_change : difference(after, y);
+            const PanelSums<Number> by = weight[start + i];
+            Pack rhs;
 
 #pragma unroll
             for (int k = 0; k < Pack::count; k++) {
@@ -148,108 +258,70 @@ template <typename Number> struct PanelDifferences {
                 is_finite = is_finite && y.at[k] - y.at[k] == Number(0);
             }
             if (is_there) {
-                copy[i * copy_step] = y;
-                if (!is_finite) {
-                    *not_finite = 1;
-                }
+                to[i * step] = y;
             }
+            place[i * 32] = rhs;
             change = next;
-            return rhs;
         }
+        if (is_there && !is_finite) {
+            *not_finite = 1;
+        }
+    }
 
-        static __device__ __forceinline__ Pack difference(const Pack &a, const Pack &b)
-        {
-            Pack d;
+    static __device__ __forceinline__ Pack difference(const Pack &a, const Pack &b)
+    {
+        Pack d;
 
 #pragma unroll
-            for (int k = 0; k < Pack::count; k++) {
-                d.at[k] = a.at[k] - b.at[k];
-            }
-            return d;
+        for (int k = 0; k < Pack::count; k++) {
+            d.at[k] = a.at[k] - b.at[k];
         }
-    };
-
-    __device__ __forceinline__ Reader reader(const SharedPanels<Number> &batch,
-                                             const PanelTeams<Number> &t,
-                                             const PanelChunk<Number> &chunk,
-                                             const TeamPlace &at, int32_t group_start,
-                                             int64_t panel,
-                                             const PanelPack<Number> *place) const
-    {
-        using Pack = PanelPack<Number>;
-        constexpr int places = panel_places<Number>;
-        const PanelRange range = batch.range_of(panel);
-        const int column = at.lane * Pack::count;
-        const int64_t safe = range.first + min(column, range.columns - Pack::count);
-        const auto y_at = [&](int32_t row) {
-            return *reinterpret_cast<const Pack *>(
-                batch.rhs + range.line * batch.rhs_line + row * batch.rhs_row + safe);
-        };
-        const int32_t begin = chunk.start + chunk.pads;
-        Reader r = {place,
-                    weight,
-                    reinterpret_cast<Pack *>(copy + range.line * batch.x_line +
-                                             chunk.start * batch.x_row + safe),
-                    batch.x_row / Pack::count,
-                    not_finite,
-                    chunk.start,
-                    chunk.pads,
-                    t.rows - 1,
-                    {},
-                    {},
-                    false,
-                    column < range.columns};
-        r.has_halo = at.warp == PANEL_CHUNKS - 1 && at.group < t.groups - 1;
-        if (r.has_halo) {
-            r.halo = y_at(chunk.start + places);
-        }
-        if (begin > 0) {
-            r.change = Reader::difference(
-                place[chunk.pads * 32],
-                begin == group_start ? y_at(begin - 1) : place[(chunk.pads - 1) * 32]);
-        }
-        return r;
+        return d;
     }
 };
 
 /* Lets a source replace the rows of a stage. */
 template <typename Number, typename Source, bool MAKES = Source::makes_rows>
 struct PanelMaker {
-    using Pack = PanelPack<Number>;
-
     __device__ __forceinline__ PanelMaker(const Source &, const SharedPanels<Number> &,
                                           const PanelChunk<Number> &, const TeamPlace &,
-                                          int32_t)
+                                          int32_t, int32_t)
     {
     }
     __device__ __forceinline__ void request(int64_t)
     {
     }
-    __device__ __forceinline__ void make(int64_t, int64_t, Pack *)
+    __device__ __forceinline__ void make(int64_t, int64_t, PanelPack<Number> *)
     {
     }
 };
 
 template <typename Number, typename Source> struct PanelMaker<Number, Source, true> {
-    using Pack = PanelPack<Number>;
     const Source &source;
-    typename Source::Rows rows;
-    typename Source::Ahead ahead;
+    PanelSurroundings<Number> around;
+    PanelAhead<Number> ahead;
 
     __device__ __forceinline__ PanelMaker(const Source &own,
                                           const SharedPanels<Number> &batch,
                                           const PanelChunk<Number> &chunk,
-                                          const TeamPlace &at, int32_t group_start)
-        : source(own), rows(own, batch, chunk, at, group_start), ahead()
+                                          const TeamPlace &at, int32_t group_start,
+                                          int32_t rows)
+        : source(own), around(batch, chunk, at, group_start, rows, own.is_ring), ahead()
     {
     }
     __device__ __forceinline__ void request(int64_t panel)
     {
-        ahead = source.request(rows, panel);
+        ahead.request(around, panel);
     }
-    __device__ __forceinline__ void make(int64_t panel, int64_t next, Pack *place)
+    /* By all threads; `next` is the panel to request, or negative. */
+    __device__ __forceinline__ void make(int64_t panel, int64_t next,
+                                         PanelPack<Number> *place)
     {
-        source.make(rows, panel, next, place, ahead);
+        source.make(around, panel, place, ahead, [&] {
+            if (next >= 0) {
+                request(next);
+            }
+        });
     }
 };
 
@@ -300,7 +372,8 @@ template <typename Number, typename Exchange, typename Source> struct PanelBlock
         const PanelReducer<Number, Exchange> reducer = {exchange, shared};
         Pack previous[places] = {}; /* right-hand sides of the previous round */
         int stage = 0, before = stages - 1, parity = 0;
-        PanelMaker<Number, Source> maker(source, bulk.batch, chunk, at, bulk.start);
+        PanelMaker<Number, Source> maker(source, bulk.batch, chunk, at, bulk.start,
+                                         t.rows);
 
         maker.request(panel_of(0));
         for (int round = 0; round <= rounds; round++) {
@@ -398,23 +471,12 @@ template <typename Number, typename Exchange, typename Source> struct PanelBlock
         }
         else {
             copies_done_but<stages - 2>();
-            if constexpr (Source::reads_neighbours) {
+            if constexpr (Source::makes_rows) { /* it reads rows of other warps */
                 __syncthreads();
             }
             else {
                 __syncwarp();
             }
-        }
-    }
-
-    __device__ __forceinline__ auto reader_of(int round, const Pack *place) const
-    {
-        if constexpr (Source::makes_rows) {
-            return [place](int i) { return place[i * 32]; };
-        }
-        else {
-            return source.reader(bulk.batch, t, chunk, at, bulk.start, panel_of(round),
-                                 place);
         }
     }
 
@@ -426,10 +488,10 @@ template <typename Number, typename Exchange, typename Source> struct PanelBlock
 
         first = d = Pack();
         if (chunk.has_rows()) {
-            auto reader = reader_of(round, place_of(stage));
+            const Pack *const place = place_of(stage);
 
-            Worker{shared.group, at.warp}.reduce([&](int i) { return reader(i); }, rhs,
-                                                 first, d);
+            Worker{shared.group, at.warp}.reduce([=](int i) { return place[i * 32]; },
+                                                 rhs, first, d);
         }
     }
 

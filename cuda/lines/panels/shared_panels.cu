@@ -340,7 +340,8 @@ ps_cuda_panels_stencils(const ps_tridiag *t, const ps_differences &d, const void
 {
     return with_real(t->dtype, [&](auto number) {
         using Number = decltype(number);
-        const PanelStencils<Number> source = {lines::Differences<Number>(d)};
+        const PanelStencils<Number> source = {lines::Differences<Number>(d),
+                                              (d.flags & PS_PERIODIC) != 0};
 
         return apply<Number>(t, source, table, false, nullptr, work, stream);
     });
