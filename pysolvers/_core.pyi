@@ -393,6 +393,26 @@ def differences(
     stream: int = 0,
     /,
 ) -> int: ...
+def differences_direct(
+    by: tuple[int, bool, float, float, tuple[tuple[float, ...], tuple[float, ...]]],
+    factor: Factor,
+    f: object,
+    axis: object,
+    out: object,
+    threads: object,
+    /,
+) -> Any: ...
+def differences_borrowed(
+    by: tuple[int, bool, float, float, tuple[tuple[float, ...], tuple[float, ...]]],
+    factor: Factor,
+    f: object,
+    axis: object,
+    out: object,
+    threads: object,
+    device: int,
+    library: Any,
+    /,
+) -> Any: ...
 def recurrence(
     flags: int,
     first: _Array,

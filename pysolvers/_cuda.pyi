@@ -77,6 +77,8 @@ from ._core import (
     default_threads as default_threads,
     describe as describe,
     differences as differences,
+    differences_borrowed as differences_borrowed,
+    differences_direct as differences_direct,
     diffusion_apply as diffusion_apply,
     diffusion_solve as diffusion_solve,
     factor_make as factor_make,

@@ -2,8 +2,10 @@
 #include "differences.h"
 
 #include "binding.h"
+#include "borrowed.h"
 #include "call.h"
 #include "operand.h"
+#include "plain.h"
 #include "ps_numbers.h"
 
 /* Read the weights of an end: 0, or -1 with an exception. */
@@ -42,27 +44,35 @@ read_weights(PyObject *by, ps_differences *d)
     return 0;
 }
 
-static ps_status
-compute(const ps_factor *f, const ps_differences *d, const ps_exec *exec)
+/* Compute with a factor, or without if it is null: 0, or -1 with an exception. */
+static int
+run(const ps_factor *f, const ps_differences *d, call *c, ps_status *status)
 {
     const ps_number_entries *const entries = ps_number_entries_get();
+    size_t bytes = 0;
 
-    return f == NULL ? entries->differences(d, exec)
-                     : entries->difference_solve(f, d, exec);
+    *status = f == NULL ? ps_differences_check(d, NULL)
+                        : entries->difference_solve_work(f, d, &c->exec, &bytes);
+    const int started = call_start(c, *status, bytes);
+
+    if (started <= 0) {
+        return started;
+    }
+    *status = f == NULL ? entries->differences(d, &c->exec)
+                        : entries->difference_solve(f, d, &c->exec);
+    return call_finish(c);
 }
 
 static PyObject *
 differences(PyObject *module, PyObject *args)
 {
     const module_state *const state = PyModule_GetState(module);
-    const ps_number_entries *const entries = ps_number_entries_get();
     int threads, device = 0;
     unsigned long long stream = 0;
     PyObject *by, *factor, *f, *x;
     const ps_factor *made = NULL;
     ps_differences d = {0};
     ps_status status;
-    size_t bytes = 0;
     operand in, out;
     call c;
 
@@ -84,18 +94,116 @@ differences(PyObject *module, PyObject *args)
     d.inner = in.inner;
     d.f = operand_input(&in);
     d.x = operand_output(&out);
-    if (call_begin(&c, threads, device, stream) < 0) {
+    if (call_begin(&c, threads, device, stream) < 0 || run(made, &d, &c, &status) < 0) {
         return NULL;
     }
-    status = made == NULL ? ps_differences_check(&d, NULL)
-                          : entries->difference_solve_work(made, &d, &c.exec, &bytes);
-    int started = call_start(&c, status, bytes);
+    return PyLong_FromLong(status);
+}
 
-    if (started > 0) {
-        status = compute(made, &d, &c.exec);
-        started = call_finish(&c);
+/* differences_direct(): solves with a factor that need no planning, as those of direct.c. */
+enum { BY, FACTOR, VALUES, AXIS, OUT, THREADS, ARGUMENTS };
+
+/* Compute for the arguments of differences_direct() on this device and stream. */
+static PyObject *
+compute_plain(PyObject *module, PyObject *const *args, int device,
+              unsigned long long stream)
+{
+    const module_state *const state = PyModule_GetState(module);
+    plain p = {.on_device = ps_backend_get()->memory == PS_DEVICE};
+    ps_differences d = {0};
+    ps_status status;
+    int threads;
+    call c;
+
+    const ps_factor *const made = factor_of(args[FACTOR], state->factor_type);
+
+    if (made == NULL || read_weights(args[BY], &d) < 0) {
+        return NULL;
     }
-    return started < 0 ? NULL : PyLong_FromLong(status);
+    const PyArrayObject *const f = plain_sides(&p, args[VALUES], args[AXIS]);
+
+    if (f == NULL || !operand_dtype(p.type, &d.dtype) || d.dtype != made->dtype ||
+        p.rows != made->rows || !plain_stride(&p, f, &d.f.stride) ||
+        !plain_threads(args[THREADS], &threads)) {
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    PyArrayObject *const x = plain_result(&p, args[OUT], &args[VALUES], 1);
+
+    if (x == NULL || !plain_stride(&p, x, &d.x.stride) ||
+        PyArray_DATA(x) == PyArray_DATA((PyArrayObject *)args[VALUES])) {
+        Py_XDECREF(x);
+        if (PyErr_Occurred()) {
+            return NULL;
+        }
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    d.f.data = PyArray_DATA((PyArrayObject *)args[VALUES]);
+    d.x.data = PyArray_DATA(x);
+    d.rows = p.rows;
+    d.outer = p.outer;
+    d.inner = p.inner;
+    const int raised =
+        call_begin(&c, threads, device, stream) < 0 || run(made, &d, &c, &status) < 0;
+
+    if (raised || status != PS_OK) {
+        Py_DECREF(x);
+        return raised ? NULL : PyLong_FromLong(status);
+    }
+    return (PyObject *)x;
+}
+
+/* Refuse another number of arguments, and weights that are no tuple. */
+static int
+require_arguments(const char *name, PyObject *const *args, Py_ssize_t found, int wanted)
+{
+    if (found != wanted || !PyTuple_Check(args[BY])) {
+        PyErr_Format(PyExc_TypeError, "%s: need %d arguments, the first one a tuple",
+                     name, wanted);
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *
+differences_direct(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (require_arguments("differences_direct", args, count, ARGUMENTS) < 0) {
+        return NULL;
+    }
+    if (ps_backend_get()->memory != PS_HOST) {
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    return compute_plain(module, args, 0, 0);
+}
+
+static PyObject *
+differences_borrowed(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    borrowed l;
+
+    if (require_arguments("differences_borrowed", args, count, ARGUMENTS + 2) < 0) {
+        return NULL;
+    }
+    const int device = (int)PyLong_AsLong(args[ARGUMENTS]);
+
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    const int taken =
+        borrowed_begin(&l, &args[VALUES], 1, args[OUT], device, args[ARGUMENTS + 1]);
+    PyObject *answer = NULL;
+
+    if (taken > 0) {
+        PyObject *const given[ARGUMENTS] = {args[BY],   args[FACTOR], l.arrays[0],
+                                            args[AXIS], l.arrays[1],  args[THREADS]};
+
+        answer = borrowed_answer(&l, compute_plain(module, given, l.device, l.stream));
+    }
+    else if (taken == 0) {
+        answer = Py_NewRef(Py_NotImplemented);
+    }
+    borrowed_end(&l);
+    return answer;
 }
 
 PyDoc_STRVAR(
@@ -103,9 +211,21 @@ PyDoc_STRVAR(
     "differences($module, by, factor, f, x, threads, device=0, stream=0, /)\n--\n\n"
     "Write the differences of f, or solve for them with a Factor; by: (flags, "
     "is_even, near, far, (end, end)); return status.");
+PyDoc_STRVAR(differences_direct_doc,
+             "differences_direct($module, by, factor, f, axis, out, threads, /)\n--\n\n"
+             "Return the solution for the differences of f, a status that is not OK, or "
+             "NotImplemented if the call needs planning.");
+PyDoc_STRVAR(differences_borrowed_doc,
+             "differences_borrowed($module, by, factor, f, axis, out, threads, device, "
+             "library, /)\n--\n\n"
+             "differences_direct() for arrays of a library.");
 
 static PyMethodDef methods[] = {
     {"differences", differences, METH_VARARGS, differences_doc},
+    {"differences_direct", (PyCFunction)(void (*)(void))differences_direct, METH_FASTCALL,
+     differences_direct_doc},
+    {"differences_borrowed", (PyCFunction)(void (*)(void))differences_borrowed,
+     METH_FASTCALL, differences_borrowed_doc},
     {NULL, NULL, 0, NULL},
 };
 

@@ -12,9 +12,9 @@ from .._blocks import factor_pentadiagonal, solve_pentadiagonal
 from .._checks import axis_number, integer, require, require_finite, require_flag
 from .._errors import BackendError
 from .._lines.prepared import Operation, prepare
-from .._lines.step import Differences, differentiate, is_plain
+from .._lines.step import Differences, differentiate
 from .._memory import RELEASES
-from .._options import Choice, check_threads
+from .._options import Choice
 from .._runtime.arrays import as_array, real_of
 from .._runtime.backends import require as require_backend
 from .._runtime.interop import dtype_of, host_array, library_of, locate, shape_of
@@ -175,12 +175,13 @@ def compact_derivative(
     end = None if periodic else int(accuracy if closure is None else closure)
     by = _differences_of((order, accuracy), step, end, splits=not is_short)
     which = (order, accuracy, rows, bool(periodic), ordinal)
-    if not is_short and out is None and type(f) is np.ndarray and is_plain(f):
-        first, *others = _factors_of(*which, f.dtype.name)
-        x = first.solve_plain_differences(f, place, by, check_threads(threads), _NAME)
-        for factor in others:
-            factor.solve(x, axis=place, out=x, threads=threads)
-        return x
+    if not is_short and (out is None or type(out) is type(f)):
+        dtype = dtype_of(own).name
+        if dtype in ("float32", "float64"):
+            first, *others = _factors_of(*which, dtype)
+            x = first.solve_differences_directly(f, place, by, out, threads, _NAME)
+            if x is not None:
+                return _solve_others(x, others, place, threads)
     host_out: Any = out if ordinal is not None or out is None else library_of(out).host_view(out)
     call = prepare({"f": own}, None, _OPERATION, Choice(axis=place, out=host_out, threads=threads))
     if is_short:
@@ -189,13 +190,18 @@ def compact_derivative(
             host_out[...] = x
     else:
         first, *others = _factors_of(*which, real_of(call.dtype).name)
-        x = first.solve_differences(call, by)
-        for factor in others:
-            to = x if library_of(x).mutable else None
-            x = factor.solve(x, axis=place, out=to, threads=threads)
+        x = _solve_others(first.solve_differences(call, by), others, place, threads)
     if out is not None:
         return out
     return x if ordinal is not None else library_of(f).from_host(x, f)
+
+
+def _solve_others(x: Any, factors: list[TridiagonalFactor], axis: int, threads: Any) -> Any:
+    """Solve with further matrices, in place if the library can."""
+    for factor in factors:
+        to = x if library_of(x).mutable else None
+        x = factor.solve(x, axis=axis, out=to, threads=threads)
+    return x
 
 
 def _check_options(order: int, accuracy: int, spacing: float, closure: int | None) -> float:
@@ -232,6 +238,7 @@ def _differences_of(
     whole = step**order
     near, far = (a / (2 * step), b / (4 * step)) if order == 1 else (a / whole, b / (4 * whole))
     is_even = order == 2
+    flags = require_backend("cpu").PERIODIC if closure is None else 0
     if which[1] == 8 and splits:
         scale = split(order).scale
         near, far = near / scale, far / scale
@@ -241,7 +248,7 @@ def _differences_of(
     rows = [tuple(value / whole for value in line) for line in ends]
     if len(rows) == 1:
         rows.append((near if is_even else -near, 0.0, near))
-    return Differences(closure is None, is_even, near, far, (rows[0], rows[1]))
+    return Differences(flags, is_even, near, far, (rows[0], rows[1]))
 
 
 def _solve_pentadiagonal(right: Any, axis: int, order: int, ordinal: int | None) -> Any:

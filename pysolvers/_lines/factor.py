@@ -44,7 +44,7 @@ from .._runtime.targets import DeviceTarget, Target, fast_access_of, find_target
 from .eager import kept_for_programs, programs_for
 from .masks import beyond_ends, inside_of, masked_matrices, masked_where_they_are
 from .prepared import Operation, Prepared, prepare
-from .step import Differences, differentiate, differentiate_plain, multiply
+from .step import Differences, differentiate, multiply
 
 Array = NDArray[Any]
 
@@ -564,12 +564,21 @@ class TridiagonalFactor:
             call = call._replace(paired=core is factors.core)
         return differentiate(call, by, core)
 
-    def solve_plain_differences(
-        self, values: Array, axis: int, by: Differences, threads: int, operation: str
-    ) -> Array:
-        """Do the same for values of the dtype of the factor that need no planning."""
-        call = (self._backend, threads, operation)
-        return differentiate_plain(values, axis, by, self._factors.core, call)
+    def solve_differences_directly(
+        self, f: Any, axis: int, by: Differences, out: Any, threads: Any, operation: str
+    ) -> Any:
+        """Do the same in one call of the extension if `f` and `out` need no planning, or None."""
+        access = None if type(f) is np.ndarray else fast_access_of(f, self._device)
+        if access is None and (self._device != "cpu" or type(f) is not np.ndarray):
+            return None
+        arguments = (by, self._factors.core, f, axis, out, threads)
+        if access is None:
+            answer = self._backend.differences_direct(*arguments)
+        else:
+            answer = self._backend.differences_borrowed(*arguments, access[2], access[1])
+        if isinstance(answer, int):
+            raise_for_status(answer, self._backend.STATUS, operation)
+        return None if answer is NotImplemented else answer
 
     def _solve_planned(
         self,

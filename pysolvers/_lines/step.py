@@ -89,7 +89,7 @@ def multiply(
 class Differences(NamedTuple):
     """The weights of differences of neighbouring values, as `ps_differences.h` has them."""
 
-    periodic: bool
+    flags: int  # PERIODIC, or 0
     is_even: bool
     near: float
     far: float
@@ -110,7 +110,7 @@ def differentiate(call: Prepared, by: Differences, core: Any = None) -> Any:
         lines = _lines_of(call._replace(result=x))
         backend = target.backend
         status = backend.differences(
-            (backend.PERIODIC if by.periodic else 0, *by[1:]),
+            by,
             core,
             lines.lines[call.operation.leader],
             lines.lines[_RESULT],
@@ -122,26 +122,6 @@ def differentiate(call: Prepared, by: Differences, core: Any = None) -> Any:
         if overlaps:
             target.write(result, x)
     return finish(call)
-
-
-def is_plain(values: Array) -> bool:
-    """Whether real values are lines that need no planning."""
-    flags = values.flags
-    return values.dtype.char in "fd" and flags.c_contiguous and flags.aligned and values.size > 0
-
-
-def differentiate_plain(
-    values: Array, axis: int, by: Differences, core: Any, call: tuple[Any, int, str]
-) -> Array:
-    """Do the same with plain values in host memory; `call`: backend, threads, operation."""
-    backend, threads, operation = call
-    result = np.empty_like(values)
-    shape = (prod(values.shape[:axis]), values.shape[axis], prod(values.shape[axis + 1 :]))
-    lines = (array.reshape(shape).transpose(0, 2, 1) for array in (values, result))
-    flags = backend.PERIODIC if by.periodic else 0
-    status = backend.differences((flags, *by[1:]), core, *lines, threads)
-    raise_for_status(status, backend.STATUS, operation)
-    return result
 
 
 def recur(call: Prepared, *, reverse: bool) -> Any:
