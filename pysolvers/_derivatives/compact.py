@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._blocks import factor_pentadiagonal, solve_pentadiagonal
+from .._blocks import PentadiagonalFactor, factor_pentadiagonal, solve_pentadiagonal
 from .._checks import axis_number, integer, require, require_finite, require_flag
 from .._errors import BackendError
 from .._lines.prepared import Operation, prepare
@@ -253,19 +253,25 @@ def _differences_of(
 
 def _solve_pentadiagonal(right: Any, axis: int, order: int, ordinal: int | None) -> Any:
     """Solve for the right sides of a short grid."""
-    formula = FORMULAS[order, 8]
-    alpha, beta, one = (
-        np.dtype(real_of(dtype_of(right))).type(value)
-        for value in (float(formula.alpha), float(formula.beta), 1.0)
-    )
+    if ordinal is None:
+        name = real_of(right.dtype).name
+        return _kept_pentadiagonal(order, right.shape[axis], name).solve(right, axis=axis)
+    alpha, beta = float(FORMULAS[order, 8].alpha), float(FORMULAS[order, 8].beta)
+    to = right if library_of(right).mutable else None
+    options: dict[str, Any] = {"assume": "positive definite", "on_singular": "ignore"}
+    return solve_pentadiagonal(beta, alpha, 1.0, alpha, beta, right, axis=axis, out=to, **options)
+
+
+@lru_cache(maxsize=16)
+def _kept_pentadiagonal(order: int, rows: int, dtype: str) -> PentadiagonalFactor:
+    """Factor the five diagonals of a short grid."""
+    formula, as_type = FORMULAS[order, 8], np.dtype(dtype).type
+    alpha, beta, one = as_type(float(formula.alpha)), as_type(float(formula.beta)), as_type(1)
     bands = (beta, alpha, one, alpha, beta)
-    if ordinal is not None:
-        to = right if library_of(right).mutable else None
-        options: dict[str, Any] = {"assume": "positive definite", "on_singular": "ignore"}
-        return solve_pentadiagonal(*map(float, bands), right, axis=axis, out=to, **options)
-    rows = right.shape[axis]
-    factor = factor_pentadiagonal(*bands, rows=rows, assume="positive definite")
-    return factor.solve(right, axis=axis)
+    return factor_pentadiagonal(*bands, rows=rows, assume="positive definite")
+
+
+RELEASES.append(_kept_pentadiagonal.cache_clear)
 
 
 def _factors_of(
