@@ -12,7 +12,7 @@ template <typename Real> struct Differences {
     static constexpr int ends = PS_DIFFERENCE_ENDS, most = PS_DIFFERENCE_POINTS;
     /* Points of an end that are read at once: more of float32 displace multipliers of a tile
      * kernel from its registers. */
-    static constexpr int together = sizeof(Real) == 4 ? 2 : 8;
+    static constexpr int together = sizeof(Real) == 4 ? 4 : 8;
     Real near, far, sign;
     int32_t rows;
     int32_t points[ends],

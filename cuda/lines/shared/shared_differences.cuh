@@ -52,7 +52,6 @@ template <typename Number, int ROWS> struct SharedDifferences {
     {
         for (int r = 0; r < rounds; r++) {
             Number *const system = tile + skews.of(self.group + r * self.step);
-            const auto value = [=](int32_t row) { return system[row]; };
             const Beside beside = beside_of(system);
             Number end[ends];
 
@@ -61,7 +60,7 @@ template <typename Number, int ROWS> struct SharedDifferences {
                 const int which = self.lane + k * shape.width;
 
                 if (which < ends) {
-                    end[k] = by.at_end(which, value);
+                    end[k] = end_of(system, which);
                 }
             }
             __syncwarp();
@@ -72,7 +71,7 @@ template <typename Number, int ROWS> struct SharedDifferences {
                 const int which = self.lane + k * shape.width;
 
                 if (which < ends) {
-                    system[by.row_of(which)] = end[k];
+                    put_end(system, which, end[k]);
                 }
             }
             __syncwarp();
@@ -103,7 +102,7 @@ template <typename Number, int ROWS> struct SharedDifferences {
             value = of_lane[min(max(beside, 0), shape.rows - 1)];
         }
         if (has_end) {
-            end = by.at_end(which, [=](int32_t at) { return of_lane[at]; });
+            end = end_of(of_lane, which);
         }
         synchronize_team();
         for (int r = 0; r < rounds; r++) {
@@ -123,9 +122,53 @@ template <typename Number, int ROWS> struct SharedDifferences {
             __syncwarp();
         }
         if (has_end) {
-            of_lane[row] = end;
+            put_end(of_lane, which, end);
         }
         __syncwarp();
+    }
+
+    /* The difference in an end, whose points are counted from that end. */
+    __device__ __forceinline__ Number end_of(const Number *system, int which) const
+    {
+        constexpr int together = Differences<Number>::together;
+        const int i = which & 1, count = by.points[i];
+        const bool at_last = which >= Differences<Number>::ends;
+        const int step = at_last ? -1 : 1;
+        const Number *const from = system + (at_last ? shape.rows - 1 : 0);
+        const Number own = from[i * step];
+        Number sum(0);
+
+        if (by.first[0] <
+            0) { /* of a ring: the points before the end follow the other one */
+            const Number before2 = from[(shape.rows + i - 2) * step];
+            const Number before = from[(i == 0 ? shape.rows - 1 : 0) * step];
+            const Number after = from[(i + 1) * step], after2 = from[(i + 2) * step];
+
+            sum = by.is_even()
+                      ? by.template inner<true>(before2, before, own, after, after2)
+                      : by.template inner<false>(before2, before, own, after, after2);
+        }
+        else {
+#pragma unroll 1
+            for (int k = 0; k < count; k += together) {
+#pragma unroll
+                for (int q = 0; q < together; q++) {
+                    if (k + q < count) {
+                        sum += by.end[i][k + q] * (from[(k + q) * step] - own);
+                    }
+                }
+            }
+        }
+        return at_last ? by.sign * sum : sum;
+    }
+
+    /* Store an end, and the zeros of pads before the first one, which have been replaced. */
+    __device__ __forceinline__ void put_end(Number *system, int which, Number end) const
+    {
+        system[by.row_of(which)] = end;
+        if (which == 0) {
+            system[-1] = system[-2] = Number(0);
+        }
     }
 
     /* Beyond the system they do not count. */
@@ -139,13 +182,14 @@ template <typename Number, int ROWS> struct SharedDifferences {
         return {{before[0], before[1]}, {after[0], after[1]}};
     }
 
-    /* Replace the rows of the chunk, with those of the ends, which are replaced after it. */
+    /* Replace the rows of the chunk, with those of the ends and with pads, all of which are zeros
+     * but for two; ends and pads are corrected after it. */
     __device__ __forceinline__ void replace(Number *system, const Beside &beside) const
     {
-        if (by.is_even()) {
+        if (self.start > -ROWS && by.is_even()) {
             sweep<true>(system + self.source, beside);
         }
-        else {
+        else if (self.start > -ROWS) {
             sweep<false>(system + self.source, beside);
         }
     }
@@ -161,9 +205,7 @@ template <typename Number, int ROWS> struct SharedDifferences {
             const Number after2 =
                 i + 2 < ROWS ? row[i + 2] : beside.after[i + 2 < ROWS ? 0 : i + 2 - ROWS];
 
-            if (self.start + i >= 0) {
-                row[i] = by.template inner<IS_EVEN>(before2, before, own, after, after2);
-            }
+            row[i] = by.template inner<IS_EVEN>(before2, before, own, after, after2);
             before2 = before;
             before = own;
             own = after;
