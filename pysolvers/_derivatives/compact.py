@@ -239,12 +239,13 @@ def _differences_of(
     near, far = (a / (2 * step), b / (4 * step)) if order == 1 else (a / whole, b / (4 * whole))
     is_even = order == 2
     flags = require_backend("cpu").PERIODIC if closure is None else 0
+    ends: tuple[tuple[float, ...], ...] = ((0.0,), (0.0,))
     if which[1] == 8 and splits:
         scale = split(order).scale
         near, far = near / scale, far / scale
-        ends = ((0.0,), (0.0,)) if closure is None else split_ends(order, closure)
-    else:
-        ends = ((0.0,), (0.0,)) if closure is None else end_weights(*which, closure)
+        ends = ends if closure is None else split_ends(order, closure)
+    elif closure is not None:
+        ends = end_weights(*which, closure)
     rows = [tuple(value / whole for value in line) for line in ends]
     if len(rows) == 1:
         rows.append((near if is_even else -near, 0.0, near))

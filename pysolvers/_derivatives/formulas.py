@@ -111,10 +111,9 @@ def split_ends(order: int, closure: int) -> tuple[tuple[float, ...], tuple[float
     a, b = float(formula.a), float(formula.b)
     n, sign = 3 * SPLIT_POINTS, 1 if order == 2 else -1
     near, far = (a / 2, b / 4) if order == 1 else (a, b / 4)
-    right = sum(
-        weight * (np.eye(n, k=k) + sign * np.eye(n, k=-k) - (1 + sign) * np.eye(n))
-        for k, weight in ((1, near), (2, far))
-    )
+    right = np.zeros((n, n))
+    for k, weight in ((1, near), (2, far)):
+        right += weight * (np.eye(n, k=k) + sign * np.eye(n, k=-k) - (1 + sign) * np.eye(n))
     weights = end_weights(order, 8, closure)
     for row, line in enumerate(weights):
         right[row] = 0
