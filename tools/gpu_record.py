@@ -117,13 +117,17 @@ def run_sanitizer(tool: str, select: str, workers: int, parts: Path) -> int:
     """Run selected tests under a tool of compute-sanitizer, keep what it found, return the code."""
     tests = collected(select)
     count = min(workers, MOST_SANITIZERS, len(tests))
+    queue = parts / f"queue-{tool}"
+    queue.write_text("")
     names = [f"{tool}-{number}" for number in range(count)]
-    slices = [tests[number::count] for number in range(count)]
     with ThreadPoolExecutor(count) as pool:
-        found = list(pool.map(partial(run_slice, tool, parts), names, slices))
+        found = list(pool.map(partial(run_part, tool, tests, queue), names))
     result: Record = {"sources": device_hash(), "tool": tool}
     for key in found[0]:
         result[key] = sum(part[key] for part in found)
+    run = result["passed"] + result["failed"] + result["skipped"]
+    if run != len(tests):
+        raise SystemExit(f"compute-sanitizer --tool {tool}: {run} of {len(tests)} tests were run")
     write(parts / f"sanitizer-{tool}.json", result)
     return int(result["errors"] > 0 or result["failed"] > 0)
 
@@ -139,20 +143,26 @@ def collected(select: str) -> list[str]:
     return tests
 
 
-def run_slice(tool: str, parts: Path, name: str, tests: Sequence[str]) -> dict[str, int]:
-    """Run tests in one process under a tool; return how many passed, and the errors found.
+def run_part(tool: str, tests: Sequence[str], queue: Path, name: str) -> dict[str, int]:
+    """Run tests of a queue in one process under a tool; return how many passed, and the errors.
 
     What the tests print is in the log while they run: a run that is cut off tells how far it came.
     """
+    parts = queue.parent
     report, log = parts / f"junit-{name}.xml", parts / f"sanitizer-{name}.log"
     report.unlink(missing_ok=True)  # that of an earlier run would stand for one that crashed
     command = ["compute-sanitizer", "--tool", tool, "--target-processes", "all"]
     # Libraries ask the driver for functions that it may lack; our own calls check their status.
     command += ["--print-limit", "10", "--report-api-errors", "no", sys.executable, "-u"]
-    command += ["-m", "pytest", "-v", "-n", "0", "-m", "gpu", "--require-backend", "cpu,cuda"]
-    command += [*tests, f"--junitxml={report}", "-o", "junit_family=xunit1"]
+    command += ["-m", "pytest", "-p", "shared_queue", "-v", "-n", "0", "-m", "gpu"]
+    command += ["--require-backend", "cpu,cuda", *tests, f"--junitxml={report}"]
+    command += ["-o", "junit_family=xunit1"]
+    folders = [str(ROOT / "tools"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(folders), "SHARED_QUEUE": str(queue)}
     with log.open("w") as file:
-        subprocess.run(command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT, check=False)
+        subprocess.run(
+            command, cwd=ROOT, env=env, stdout=file, stderr=subprocess.STDOUT, check=False
+        )
     printed = log.read_text()
     print(printed[-3000:])
     summaries = [int(number) for number in SUMMARY.findall(printed)]
