@@ -71,7 +71,7 @@ def with_torch(function: Callable[..., Any], given: list[np.ndarray]) -> Calls:
     """Return the calls with PyTorch."""
     torch = import_module("torch")
     *system, cotangent = map(torch.from_numpy, given)
-    leaves = [a.clone().requires_grad_() for a in system]
+    leaves = [a.detach().requires_grad_() for a in system]  # the same memory
     return {
         "forward": lambda: function(*system),
         "gradients": lambda: torch.autograd.grad(function(*leaves), leaves, cotangent),

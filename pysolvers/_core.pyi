@@ -435,6 +435,9 @@ def products(
     diag: _Array,
     upper: _Array,
     threads: int,
+    of_step: tuple[()] | tuple[_Array, _Array, float, float, float] = (),
+    device: int = 0,
+    stream: int = 0,
     /,
 ) -> int: ...
 def step_solve(

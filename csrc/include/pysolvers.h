@@ -242,13 +242,18 @@ typedef struct {
  * outer * rows * inner elements that do not overlap, except that g may be x:
  * lower[i] = -g[i] x[i-1], diag[i] = -g[i] x[i], upper[i] = -g[i] x[i+1], where x[-1] and
  * x[rows] are x[rows-1] and x[0] if PS_PERIODIC is set; otherwise lower[0] and
- * upper[rows-1] are 0. */
+ * upper[rows-1] are 0.
+ *
+ * u: null, or, for real numbers, the derivatives of a step with another vector and another
+ * factor: scale (u[i] + theta (x[i] - u[i])) for x[i], and g[i] + share of[i] for g[i]. */
 typedef struct {
     ps_dtype dtype;
     uint32_t flags;
     int64_t rows, outer, inner;
     const void *g, *x;
     void *lower, *diag, *upper;
+    const void *of, *u;
+    double share, theta, scale;
 } ps_products;
 
 /* The solvers. A separate header defines each of them and includes this header. */

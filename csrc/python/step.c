@@ -190,21 +190,23 @@ product_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t co
     return (PyObject *)out;
 }
 
-/* Borrow contiguous arrays of one dtype and size for the derivatives of solves. */
+/* Borrow contiguous arrays of one dtype and size for the derivatives of solves, the last two of
+ * them for those of steps alone. */
 static int
-read_products(PyObject *const arrays[5], ps_products *p)
+read_products(PyObject *const arrays[7], ps_products *p)
 {
-    static const char *const names[] = {"g", "x", "lower", "diag", "upper"};
-    void *data[5];
+    static const char *const names[] = {"g", "x", "lower", "diag", "upper", "of", "u"};
+    void *data[7] = {NULL};
     npy_intp size = 0;
     int type = 0;
 
-    for (int k = 0; k < 5; k++) {
+    for (int k = 0; k < 7 && arrays[k] != NULL; k++) {
         if (k == 0 && PyArray_Check(arrays[0])) {
             type = PyArray_TYPE((PyArrayObject *)arrays[0]);
             size = PyArray_SIZE((PyArrayObject *)arrays[0]);
         }
-        PyArrayObject *const array = operand_block(arrays[k], names[k], type, k >= 2);
+        PyArrayObject *const array =
+            operand_block(arrays[k], names[k], type, k >= 2 && k < 5);
 
         if (array == NULL) {
             return -1;
@@ -216,7 +218,8 @@ read_products(PyObject *const arrays[5], ps_products *p)
         }
         data[k] = PyArray_DATA(array);
     }
-    if (!operand_dtype(type, &p->dtype)) {
+    if (!operand_dtype(type, &p->dtype) ||
+        (data[6] != NULL && p->dtype != PS_F32 && p->dtype != PS_F64)) {
         PyErr_SetString(PyExc_TypeError, "g: unsupported dtype");
         return -1;
     }
@@ -233,6 +236,8 @@ read_products(PyObject *const arrays[5], ps_products *p)
     p->lower = data[2];
     p->diag = data[3];
     p->upper = data[4];
+    p->of = data[5];
+    p->u = data[6];
     return 0;
 }
 
@@ -240,24 +245,26 @@ static PyObject *
 products(PyObject *Py_UNUSED(module), PyObject *args)
 {
     const ps_backend *const backend = ps_backend_get();
-    int threads;
+    int threads, device = 0;
     unsigned flags;
+    unsigned long long stream = 0;
     long long rows, inner;
-    PyObject *arrays[5];
+    PyObject *arrays[7] = {NULL}, *of_step = NULL;
     ps_products p = {0};
     call c;
 
-    if (!PyArg_ParseTuple(args, "ILLOOOOOi:products", &flags, &rows, &inner, &arrays[0],
-                          &arrays[1], &arrays[2], &arrays[3], &arrays[4], &threads)) {
+    if (!PyArg_ParseTuple(args, "ILLOOOOOi|O!iK:products", &flags, &rows, &inner,
+                          &arrays[0], &arrays[1], &arrays[2], &arrays[3], &arrays[4],
+                          &threads, &PyTuple_Type, &of_step, &device, &stream) ||
+        (of_step != NULL && PyTuple_GET_SIZE(of_step) > 0 &&
+         !PyArg_ParseTuple(of_step, "OOddd:products", &arrays[5], &arrays[6], &p.share,
+                           &p.theta, &p.scale))) {
         return NULL;
-    }
-    if (backend->memory != PS_HOST) { /* on a device XLA calls the entry */
-        return PyLong_FromLong(PS_UNSUPPORTED);
     }
     p.flags = flags;
     p.rows = rows;
     p.inner = inner;
-    if (read_products(arrays, &p) < 0 || call_begin(&c, threads, 0, 0) < 0) {
+    if (read_products(arrays, &p) < 0 || call_begin(&c, threads, device, stream) < 0) {
         return NULL;
     }
     call_enter(&c);
@@ -454,10 +461,12 @@ PyDoc_STRVAR(product_direct_doc,
              "periodic, threads, extended, /)\n--\n\n"
              "Return leader - A x, or A leader if x is None; a status that is not OK, or "
              "NotImplemented if the call needs planning.");
-PyDoc_STRVAR(products_doc,
-             "products($module, flags, rows, inner, g, x, lower, diag, upper, threads, "
-             "/)\n--\n\n"
-             "Write the products of g and neighbours of x; return status.");
+PyDoc_STRVAR(
+    products_doc,
+    "products($module, flags, rows, inner, g, x, lower, diag, upper, threads, "
+    "of_step=(), device=0, stream=0, /)\n--\n\n"
+    "Write the products of g and neighbours of x, or with of_step=(of, u, share, "
+    "theta, scale) those of a step; return status.");
 PyDoc_STRVAR(step_solve_doc,
              "step_solve($module, kind, pivot, flags, lower, diag, upper, rhs, x, info, "
              "step, gain, source, least, where, ends, threads, device=0, stream=0, "

@@ -5,7 +5,7 @@
  *   lower[i] = -g[i] x[i-1],  diag[i] = -g[i] x[i],  upper[i] = -g[i] x[i+1]
  *
  * (Giles 2008). One pass reads two arrays and writes three: 5 words and 3 operations per
- * unknown; the neighbours of x come from the cache.
+ * unknown; of a step it reads four, 7 words. The neighbours of x come from the cache.
  */
 #include "device/operand.cuh"
 #include "lines/products.h"
@@ -29,20 +29,70 @@ template <typename Number, int WIDTH> struct alignas(WIDTH * sizeof(Number)) Pac
 
 } // namespace
 
+namespace {
+
+/* What a thread reads: g and x. */
+template <typename Number> struct OfSolve {
+    const Number *__restrict__ g, *__restrict__ x;
+
+    template <int WIDTH, typename Index>
+    __device__ __forceinline__ Pack<Number, WIDTH> factors(Index p) const
+    {
+        return reinterpret_cast<const Pack<Number, WIDTH> *>(g)[p];
+    }
+    template <int WIDTH, typename Index>
+    __device__ __forceinline__ Pack<Number, WIDTH> values(Index p) const
+    {
+        return reinterpret_cast<const Pack<Number, WIDTH> *>(x)[p];
+    }
+};
+
+/* What a thread reads of a step: g + share of, and scale (u + theta (x - u)). */
+template <typename Number> struct OfStep {
+    const Number *__restrict__ g, *__restrict__ x, *__restrict__ of, *__restrict__ u;
+    Number share, theta, scale;
+
+    template <int WIDTH, typename Index>
+    __device__ __forceinline__ Pack<Number, WIDTH> factors(Index p) const
+    {
+        Pack<Number, WIDTH> found = reinterpret_cast<const Pack<Number, WIDTH> *>(g)[p];
+        const auto other = reinterpret_cast<const Pack<Number, WIDTH> *>(of)[p];
+
+#pragma unroll
+        for (int j = 0; j < WIDTH; j++) {
+            found.of[j] += share * other.of[j];
+        }
+        return found;
+    }
+    template <int WIDTH, typename Index>
+    __device__ __forceinline__ Pack<Number, WIDTH> values(Index p) const
+    {
+        Pack<Number, WIDTH> found = reinterpret_cast<const Pack<Number, WIDTH> *>(x)[p];
+        const auto first = reinterpret_cast<const Pack<Number, WIDTH> *>(u)[p];
+
+#pragma unroll
+        for (int j = 0; j < WIDTH; j++) {
+            found.of[j] = scale * (first.of[j] + theta * (found.of[j] - first.of[j]));
+        }
+        return found;
+    }
+};
+
+} // namespace
+
 /* The arrays have `packs` packs; fewer than 2^30 numbers if Index has 32 bits. Row i of a
  * system follows row i - 1 after `inner` numbers; if a pack has several, they are rows
  * of one system, and inner is 1. */
-template <int WIDTH, typename Number, typename Index>
+template <int WIDTH, typename Number, typename Index, typename Operands>
 static __global__ void
 __launch_bounds__(threads_a_block)
-    products_kernel(const Number *__restrict__ g, const Number *__restrict__ x,
-                    Number *__restrict__ lower, Number *__restrict__ diag,
-                    Number *__restrict__ upper, Index packs, Index rows, Index inner,
-                    bool is_periodic)
+    products_kernel(const Operands o, Number *__restrict__ lower,
+                    Number *__restrict__ diag, Number *__restrict__ upper, Index packs,
+                    Index rows, Index inner, bool is_periodic)
 {
     using P = Pack<Number, WIDTH>;
     const Index first = Index(blockIdx.x) * (threads_a_block * at_once) + threadIdx.x;
-    P of_g[at_once], of_x[at_once];
+    P factor[at_once], value[at_once];
     Number before[at_once], after[at_once];
     bool has_before[at_once], has_after[at_once];
 
@@ -53,10 +103,12 @@ __launch_bounds__(threads_a_block)
         const Index i = (WIDTH > 1 || inner == 1 ? e : e / inner) % rows;
         const bool is_first = i == 0, is_last = i + WIDTH == rows;
 
-        of_g[k] = reinterpret_cast<const P *>(g)[p];
-        of_x[k] = reinterpret_cast<const P *>(x)[p];
-        before[k] = x[is_first ? e + (rows - 1) * inner : e - inner];
-        after[k] = x[is_last ? e - i * inner : e + WIDTH * inner];
+        factor[k] = o.template factors<WIDTH>(p);
+        value[k] = o.template values<WIDTH>(p);
+        before[k] =
+            o.template values<1>(is_first ? e + (rows - 1) * inner : e - inner).of[0];
+        after[k] =
+            o.template values<1>(is_last ? e - i * inner : e + WIDTH * inner).of[0];
         has_before[k] = !is_first || is_periodic;
         has_after[k] = !is_last || is_periodic;
     }
@@ -68,11 +120,11 @@ __launch_bounds__(threads_a_block)
 
 #pragma unroll
         for (int j = 0; j < WIDTH; j++) {
-            const Number factor = -of_g[k].of[j];
+            const Number minus = -factor[k].of[j];
 
-            below.of[j] = factor * (j > 0 ? of_x[k].of[j - 1] : before[k]);
-            middle.of[j] = factor * of_x[k].of[j];
-            above.of[j] = factor * (j + 1 < WIDTH ? of_x[k].of[j + 1] : after[k]);
+            below.of[j] = minus * (j > 0 ? value[k].of[j - 1] : before[k]);
+            middle.of[j] = minus * value[k].of[j];
+            above.of[j] = minus * (j + 1 < WIDTH ? value[k].of[j + 1] : after[k]);
         }
         if (!has_before[k]) {
             below.of[0] = Number{};
@@ -94,51 +146,73 @@ has_packs(const ps_products *p, int64_t width)
 {
     const uintptr_t addresses =
         reinterpret_cast<uintptr_t>(p->g) | reinterpret_cast<uintptr_t>(p->x) |
+        reinterpret_cast<uintptr_t>(p->of) | reinterpret_cast<uintptr_t>(p->u) |
         reinterpret_cast<uintptr_t>(p->lower) | reinterpret_cast<uintptr_t>(p->diag) |
         reinterpret_cast<uintptr_t>(p->upper);
 
     return p->inner == 1 && p->rows % width == 0 && addresses % 16 == 0;
 }
 
-template <int WIDTH, typename Number, typename Index>
+template <int WIDTH, typename Number, typename Index, typename Operands>
 static ps_status
-launch(const ps_products *p, cudaStream_t stream)
+launch(const ps_products *p, const Operands &operands, cudaStream_t stream)
 {
     const int64_t packs = p->outer * p->rows * p->inner / WIDTH;
     const int64_t blocks = divided_up(packs, threads_a_block * at_once);
 
     return Launch(blocks, threads_a_block, 0, stream)
-        .run(products_kernel<WIDTH, Number, Index>, static_cast<const Number *>(p->g),
-             static_cast<const Number *>(p->x), static_cast<Number *>(p->lower),
-             static_cast<Number *>(p->diag), static_cast<Number *>(p->upper),
-             static_cast<Index>(packs), static_cast<Index>(p->rows),
-             static_cast<Index>(p->inner), (p->flags & PS_PERIODIC) != 0);
+        .run(products_kernel<WIDTH, Number, Index, Operands>, operands,
+             static_cast<Number *>(p->lower), static_cast<Number *>(p->diag),
+             static_cast<Number *>(p->upper), static_cast<Index>(packs),
+             static_cast<Index>(p->rows), static_cast<Index>(p->inner),
+             (p->flags & PS_PERIODIC) != 0);
 }
 
-template <typename Number, typename Index>
+template <typename Number, typename Operands>
 static ps_status
-launch(const ps_products *p, cudaStream_t stream)
+launch_widest(const ps_products *p, const Operands &operands, cudaStream_t stream)
 {
     constexpr int width = 16 / sizeof(Number);
+    const bool is_wide = has_packs(p, width);
 
-    return has_packs(p, width) ? launch<width, Number, Index>(p, stream)
-                               : launch<1, Number, Index>(p, stream);
+    if (p->outer * p->rows * p->inner < INT32_MAX / 2) {
+        return is_wide ? launch<width, Number, int32_t>(p, operands, stream)
+                       : launch<1, Number, int32_t>(p, operands, stream);
+    }
+    return is_wide ? launch<width, Number, int64_t>(p, operands, stream)
+                   : launch<1, Number, int64_t>(p, operands, stream);
 }
 
 ps_status
 ps_cuda_products(const ps_products *p, const ps_exec *exec)
 {
-    const int64_t count = p->outer * p->rows * p->inner;
+    const cudaStream_t stream = ps_cuda_stream(exec);
 
-    if (count == 0) {
+    if (p->outer * p->rows * p->inner == 0) {
         return PS_OK;
+    }
+    if (p->u != nullptr) {
+        return with_real(p->dtype, [&](auto number) {
+            using Real = decltype(number);
+            const auto at = [](const void *data) {
+                return static_cast<const Real *>(data);
+            };
+
+            return launch_widest<Real>(p,
+                                       OfStep<Real>{at(p->g), at(p->x), at(p->of),
+                                                    at(p->u), static_cast<Real>(p->share),
+                                                    static_cast<Real>(p->theta),
+                                                    static_cast<Real>(p->scale)},
+                                       stream);
+        });
     }
     return with_number(p->dtype, [&](auto number) {
         using Number = decltype(number);
-        const cudaStream_t stream = ps_cuda_stream(exec);
 
-        return count < INT32_MAX / 2 ? launch<Number, int32_t>(p, stream)
-                                     : launch<Number, int64_t>(p, stream);
+        return launch_widest<Number>(p,
+                                     OfSolve<Number>{static_cast<const Number *>(p->g),
+                                                     static_cast<const Number *>(p->x)},
+                                     stream);
     });
 }
 

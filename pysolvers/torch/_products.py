@@ -1,4 +1,4 @@
-r"""The products that are the gradients of the diagonals: an operator of PyTorch on the CPU.
+r"""The products that are the gradients of the diagonals: an operator of PyTorch.
 
 For the gradient g = A^-T (gradient of x) of a solve, one pass over two arrays writes
 
@@ -14,17 +14,18 @@ and in x: with the cotangents a, b, c of its results,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from .._errors import raise_for_status
-from .._runtime.backends import require
+from .._runtime.backends import require, require_device
+from .._runtime.device import device_array
 from ._operands import batch_first, differentiable, empty_like
 
-_PART = 1 << 15  # numbers of each operand that stay in a cache
 _NAME = "pysolvers::products"
 torch.library.define(
     _NAME,
@@ -35,21 +36,15 @@ _products = torch.ops.pysolvers.products.default
 
 
 def products(g: Tensor, x: Tensor, *, periodic: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the products of real tensors of one shape on the CPU, the rows last."""
+    """Return the products of real tensors of one shape, the rows last."""
     found: Any = differentiable(_Differentiable, _products, g, x, periodic)
     return found
 
 
-@torch.library.impl(_NAME, "cpu")
+@torch.library.impl(_NAME, ("cpu", "cuda"))
 def _run(g: Tensor, x: Tensor, periodic: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Call the backend with the memory of dense tensors."""
-    g, x = g.detach().resolve_neg(), x.detach().resolve_neg()
-    x = _like(x, torch.empty_like(x, device="meta"))
-    g = _like(g, x)
-    found = empty_like(x), empty_like(x), empty_like(x)
-    if x.numel():
-        _call(*_layout(x), *map(_flat, (g, x, *found)), periodic=periodic)
-    return found
+    return _written(g.detach().resolve_neg(), x.detach().resolve_neg(), periodic=periodic)
 
 
 def step_products(
@@ -57,25 +52,50 @@ def step_products(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the products of a + (1/theta - 1) g and scale (u + theta (x - u)), without a graph.
 
-    The systems are cut into parts that stay in a cache, so that the combinations are not written
-    to memory: a step and its gradients take 0.8 of the time.
+    One pass over four tensors, of which the combinations are not written to memory.
     """
+    given = [g, u] if theta != 1 else [a, x]  # which are read in any case
+    numbers = 1 / theta - 1, theta, scale
+    return _written(a.detach(), x, *(each.detach() for each in given), numbers, periodic=periodic)
+
+
+def _written(g: Tensor, x: Tensor, *of_step: Any, periodic: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the products of g and x; `of_step`: g and u of a step, and its numbers."""
     x = _like(x, torch.empty_like(x, device="meta"))
-    a, g, u = (_like(each.detach().expand_as(x), x) for each in (a, g, u))
+    *others, numbers = of_step or ((),)
+    operands = [_like(each.expand_as(x), x) for each in (g, *others)]
     found = empty_like(x), empty_like(x), empty_like(x)
     if not x.numel():
         return found
-    rows, inner = _layout(x)
-    flat = [each.as_strided((x.numel(),), (1,)) for each in (a, g, u, x, *found)]
-    size = max(1, _PART // (rows * inner)) * rows * inner
-    kept = empty_like(x, (min(size, x.numel()),))
-    for begin in range(0, x.numel(), size):
-        first, second, third, fourth, *to = (each[begin : begin + size] for each in flat)
-        factor = torch.add(first, second, alpha=1 / theta - 1, out=to[2])  # which is overwritten
-        vector = torch.lerp(third, fourth, theta, out=kept[: len(third)]).mul_(scale)
-        numbers = (each.numpy() for each in (factor, vector, *to))
-        _call(rows, inner, *numbers, periodic=periodic)
+    place = _place_of(x)
+    memory, *others = (_flat(operand) for operand in operands)
+    status = place.backend.products(
+        place.backend.PERIODIC if periodic else 0,
+        *_layout(x),
+        memory,
+        *map(_flat, (x, *found)),
+        0,
+        (*others, *numbers),
+        *place.arguments,
+    )
+    raise_for_status(status, place.backend.STATUS, "products")
     return found
+
+
+class _Place(NamedTuple):
+    """Where tensors are: the backend, and the numbers of the device and of its stream."""
+
+    backend: Any
+    arguments: tuple[int, int]
+
+
+def _place_of(tensor: Tensor) -> _Place:
+    """Return where a tensor is, with the current stream."""
+    if tensor.device.type == "cpu":
+        return _Place(require("cpu"), (0, 0))
+    ordinal = tensor.get_device()
+    stream = torch.cuda.current_stream(ordinal)
+    return _Place(require_device(ordinal), (ordinal, stream.cuda_stream))
 
 
 def _like(tensor: Tensor, layout: Tensor) -> Tensor:
@@ -93,14 +113,10 @@ def _layout(x: Tensor) -> tuple[int, int]:
 
 def _flat(tensor: Tensor) -> Any:
     """Return the memory of a dense tensor as an array of one dimension."""
-    return tensor.as_strided((tensor.numel(),), (1,)).numpy()
-
-
-def _call(rows: int, inner: int, *numbers: Any, periodic: bool) -> None:
-    """Write the products of the first two arrays to the other three."""
-    core = require("cpu")
-    status = core.products(core.PERIODIC if periodic else 0, rows, inner, *numbers, 0)
-    raise_for_status(status, core.STATUS, "products")
+    if tensor.device.type == "cpu":
+        return tensor.as_strided((tensor.numel(),), (1,)).numpy()
+    dtype = np.dtype(str(tensor.dtype).removeprefix("torch."))
+    return device_array(tensor.data_ptr(), (tensor.numel(),), None, dtype, tensor)
 
 
 @torch.library.register_fake(_NAME)
@@ -167,7 +183,7 @@ def diagonal_gradients(
     With `has_sums`, ``diag`` has row sums, and those of the off-diagonals are -y_i (x̄_j - x̄_i).
     `known` are the products, if they are known.
     """
-    is_fused = x.device.type == "cpu" and not (has_sums or x.is_complex() or y.is_complex())
+    is_fused = not (has_sums or x.is_complex() or y.is_complex())
     fused = known
     if fused is None and is_fused and sum(needed) > 1:
         fused = products(y, x, periodic=periodic)

@@ -157,10 +157,10 @@ def theta_step(
     Notes
     -----
     `x` is differentiable with respect to every tensor, as of `pysolvers.torch.solve_tridiagonal`.
-    Real steps on the CPU are one call of `pysolvers.theta_step`, without `RowSums` and `where`, and
-    the reverse pass is another one and products. Others write the three diagonals of
-    :math:`I - \theta\, dt\, A`, 3 words per unknown (none of one matrix) more. The gradients
-    outside `where` are those of the identity.
+    Real steps are one call of `pysolvers.theta_step`, without `RowSums` and `where`, on a device if
+    dt is a number, and the reverse pass is another one and products. Others write the three
+    diagonals of :math:`I - \theta\, dt\, A`, 3 words per unknown (none of one matrix) more. The
+    gradients outside `where` are those of the identity.
 
     With `projected` the step solves the complementarity problem of `pysolvers.theta_step`, for rows
     in contact with the bound anywhere, by the primal-dual active set method ([1]_): solves, until
@@ -183,7 +183,7 @@ def theta_step(
     >>> print(theta_step(inner, -2 * inner, inner, u, dt=1.0, theta=1))
     tensor([0.0000, 0.1905, 0.5714, 1.5238, 4.0000])
     """
-    if where is None and projected is None and takes(lower, diag, upper, u, source):
+    if where is None and projected is None and takes(dt, lower, diag, upper, u, source):
         require_theta(theta)
         named = {"lower": lower, "diag": diag, "upper": upper, "u": u}
         given = named if source is None else {**named, "source": source}

@@ -1,4 +1,4 @@
-r"""Implicit steps with gradients on the CPU: an operator of PyTorch over `pysolvers.theta_step`.
+r"""Implicit steps with gradients: an operator of PyTorch over `pysolvers.theta_step`.
 
 With M = I - h A, h = theta dt and M y = u + h s the step is x = u + (y - u) / theta. For the
 gradient g of a real function with respect to x,
@@ -44,10 +44,14 @@ torch.library.define(
 _step = torch.ops.pysolvers.theta_step.default
 
 
-def takes(*values: Any) -> bool:
-    """Return whether the operator takes these operands: real tensors of the CPU, and numbers."""
+def takes(dt: Any, *values: Any) -> bool:
+    """Return whether the operator takes these operands: real tensors, and numbers.
+
+    A device has the length of a step as a number of the host, which a tensor there is not.
+    """
+    kinds = ("cpu", "cuda") if isinstance(dt, int | float) else ("cpu",)
     return all(
-        value.device.type == "cpu" and not value.is_complex()
+        value.device.type in kinds and not value.is_complex()
         if isinstance(value, Tensor)
         else value is None or isinstance(value, int | float)
         for value in values
@@ -68,7 +72,9 @@ def make_step(
         raise ValueError("u must have at least one dimension, got a 0-d array")
     shape = resolve_shape(operands, axis, leader="u", periodic=periodic)
     views = {name: rows_last(tensor, shape) for name, tensor in operands.items()}
-    length = XP.like("dt", dt, views["u"])
+    u = views["u"]
+    on_host = u if u.device.type == "cpu" else torch.empty(0, dtype=u.dtype)
+    length = XP.like("dt", dt, on_host)
     require(length.ndim == 0, "dt must be a number or an array without axes", length.shape)
     source = views.pop("source", None)
     x = _call(*views.values(), source, length, float(theta), periodic, pivot)
@@ -80,7 +86,7 @@ def _call(*arguments: Any) -> Tensor:
     return differentiable(_Differentiable, _step, *arguments)
 
 
-@torch.library.impl(_NAME, "cpu")
+@torch.library.impl(_NAME, ("cpu", "cuda"))
 def _run(
     lower: Tensor,
     diag: Tensor,
