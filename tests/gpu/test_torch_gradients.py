@@ -11,6 +11,7 @@ from pysolvers.torch import (  # noqa: E402
     solve_block_tridiagonal,
     solve_pentadiagonal,
     solve_tridiagonal,
+    theta_step,
     whittaker,
 )
 
@@ -104,6 +105,56 @@ def test_compiled(case, mode):
         found = torch.autograd.grad(x.square().sum(), leaves)
         results = [a.detach().cpu() for a in (x, *found)]
     nearly(results, gradients(operands))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("theta", [0.6, 1.0])
+@pytest.mark.parametrize(("shape", "axis"), [((300, 64), -1), ((65, 300), 0), ((3, 65, 7), 1)])
+def test_theta_steps(shape, axis, theta, periodic, dtype):
+    """In one pass each way, also for a graph of the reverse pass, and without one pass."""
+    lower, diag, upper, u = system([shape] * 4, dtype)
+    source = system([(shape[axis],)] * 2, dtype)[0]
+    generator = torch.Generator().manual_seed(4)
+    cotangent = torch.rand(shape, dtype=dtype, generator=generator)
+    shared = [a.movedim(axis, -1).reshape(-1, shape[axis])[0] for a in (lower, -diag, upper)]
+    number = torch.tensor(0.3, dtype=torch.float64, device="cuda")
+    for operands in ([lower, -diag, upper, u], [*shared, u], [lower, -diag, upper, u, source]):
+        answers = []
+        for device, dt in (("cuda", 0.3), ("cpu", 0.3), ("cuda", number)):
+            *matrix, v, s = operands if len(operands) == 5 else [*operands, None]
+            given = [a.to(device).requires_grad_() for a in (*matrix, v)]
+            s = s if s is None else s.to(device).requires_grad_()
+            options = {"dt": dt, "theta": theta, "axis": axis, "periodic": periodic}
+            x = theta_step(*given, source=s, **options)
+            leaves = given if s is None else [*given, s]
+            for create_graph in (False, True):
+                found = torch.autograd.grad(
+                    x, leaves, cotangent.to(device), retain_graph=True, create_graph=create_graph
+                )
+                answers.append([a.detach().cpu() for a in (x, *found)])
+        for answer in answers:
+            nearly(answer, answers[2], 5000)
+
+
+def test_theta_steps_do_not_wait():
+    operands = [a.cuda() for a in system(SHAPES["own"])]
+    operands[1] = -operands[1]
+
+    def work():
+        leaves = [a.requires_grad_() for a in (b + 0 for b in operands)]
+        x = theta_step(*leaves, dt=0.3)
+        return torch.autograd.grad(x, leaves, torch.ones_like(x))
+
+    work()  # whatever is done once
+    torch.cuda.synchronize()
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        work()
+        torch.cuda._sleep(1_500_000_000)
+        work()
+        assert not stream.query()
+    stream.synchronize()
 
 
 def test_the_reverse_pass_keeps_x_and_the_matrix_only():
