@@ -97,6 +97,15 @@ def form_of(diag: Any) -> tuple[Any, RowSums | None]:
     return (diag.s, diag) if isinstance(diag, RowSums) else (diag, None)
 
 
+def complex_sums(operation: str, dtype: Any) -> TypeError:
+    """Return the error of a call with complex matrices that are given by row sums."""
+    name = str(dtype).rpartition(".")[2]  # PyTorch writes torch.complex128
+    return TypeError(
+        f"{operation}: lower, upper and RowSums.s must be real, got {name}: for complex matrices "
+        "pass the diagonal, diag = s - lower - upper"
+    )
+
+
 def warn_of_singular_ring(lower: Any, diag: Any, upper: Any) -> None:
     """Warn of one periodic matrix whose rows add up to 0: no pivot need be 0.
 

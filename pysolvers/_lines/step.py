@@ -21,7 +21,7 @@ from .._options import (
     pivot_code,
     shape_flags,
 )
-from .._row_sums import matrix_names
+from .._row_sums import complex_sums, matrix_names
 from .._runtime.finite import explained
 from .._runtime.lines import NamedLines, Plan, arranged_by_name, named_lines
 from .._runtime.signs import require_step_form
@@ -259,10 +259,7 @@ def solve_step(named: Mapping[str, Any], where: Any, choice: Choice, *, stacklev
 def require_real_sums(call: Prepared, *, has_sums: bool) -> None:
     """Raise TypeError if a matrix that is given by row sums is complex."""
     if has_sums and call.dtype.kind == "c" and not call.paired:
-        raise TypeError(
-            f"{call.operation.name}: a matrix with RowSums must be real: pass the diagonal, "
-            "diag = s - lower - upper"
-        )
+        raise complex_sums(call.operation.name, call.dtype)
 
 
 def _singular(call: Prepared, step: Step, info: Array, lines: NamedLines) -> Singular:

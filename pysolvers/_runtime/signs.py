@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._row_sums import matrix_names
+from .._row_sums import complex_sums, matrix_names
 from .device import is_device_array
 from .finite import find_entry, rows_that_count
 from .lines import Shape
@@ -58,10 +58,7 @@ def require_form(
     copied to the host only if their library has no reductions or an entry has the wrong sign.
     """
     if operands[1].dtype.kind == "c":
-        raise TypeError(
-            f"{operation}: lower, upper and RowSums.s must be real, got {operands[1].dtype}: for "
-            "complex matrices pass the diagonal, diag = s - lower - upper"
-        )
+        raise complex_sums(operation, operands[1].dtype)
     if not check_signs:
         return None
     named = dict(zip(_NAMES, operands, strict=False))

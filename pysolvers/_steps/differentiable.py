@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .._checks import require, require_number
-from .._row_sums import RowSums, form_of
+from .._row_sums import RowSums, complex_sums, form_of
 from .._runtime.arrays import factor_axis, resolve_shape
 from .._runtime.lines import Shape
 from .._xp import ArrayLibrary
@@ -18,6 +18,7 @@ from .calls import axes_of, axis_of_columns, faces_of
 from .flux_rows import End, conductance, sums_and_sides
 
 Array = Any
+_MATRIX = ("lower", "diag", "upper")
 
 
 class _Lines(NamedTuple):
@@ -69,6 +70,26 @@ def _lines(
             continue
         lines[name] = library.padded(line, int(is_first), int(not is_first), along)
     return _Lines(lines, shape, along)
+
+
+def _named(library: ArrayLibrary, operation: str, diag: Any, **others: Any) -> Any:
+    """Return operands by name in the order of a call, and the form of the matrix, which is real."""
+    diag, form = form_of(diag)
+    named = {"lower": others.pop("lower"), "diag": diag, **others}
+    if form is not None:
+        for name in _MATRIX:
+            if library.is_complex(named[name]):
+                dtype = getattr(named[name], "dtype", "complex128")
+                raise complex_sums(operation, dtype)
+    return named, form
+
+
+def _with_real_matrix(library: ArrayLibrary, of: dict[str, Array]) -> dict[str, Array]:
+    """Return operands of one dtype with a real matrix, whatever the vectors are."""
+    return {
+        name: line.real if name in _MATRIX and library.is_complex(line) else line
+        for name, line in of.items()
+    }
 
 
 def _with_all_axes(array: Array, shape: Shape) -> Array:
@@ -130,8 +151,7 @@ def matvec(
     periodic: bool = False,
 ) -> Array:
     """Return A x."""
-    diag, form = form_of(diag)
-    named = {"lower": lower, "diag": diag, "upper": upper, "x": x}
+    named, form = _named(library, "tridiagonal_matvec", diag, lower=lower, upper=upper, x=x)
     of, _, axis = _lines(library, named, None, axis=axis, leader="x", periodic=periodic)
     return _product(library, of, of["x"], axis, periodic=periodic, has_sums=form is not None)
 
@@ -172,8 +192,7 @@ def residual(
     periodic: bool = False,
 ) -> Array:
     """Return rhs - A x."""
-    diag, form = form_of(diag)
-    named = {"lower": lower, "diag": diag, "upper": upper, "x": x, "rhs": rhs}
+    named, form = _named(library, "residual", diag, lower=lower, upper=upper, x=x, rhs=rhs)
     of, _, axis = _lines(library, named, None, axis=axis, leader="rhs", periodic=periodic)
     y = _product(library, of, of["x"], axis, periodic=periodic, has_sums=form is not None)
     return of["rhs"] - y
@@ -250,9 +269,10 @@ def solve_masked(
     periodic: bool,
 ) -> Array:
     """Solve with the rows inside a mask; outside x is rhs."""
-    diag, form = form_of(diag)
-    named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
+    named, form = _named(library, "solve_tridiagonal", diag, lower=lower, upper=upper, rhs=rhs)
     of, _, axis = _lines(library, named, where, axis=axis, leader="rhs", periodic=periodic)
+    if form is not None:
+        of = _with_real_matrix(library, of)
     matrix = _masked(library, of, 1.0, axis, periodic=periodic)
     inside, b = of["where"], of["rhs"]
     x = _solved(solve, *matrix, _clean(library, b, inside), form, axis, periodic=periodic)
@@ -361,8 +381,7 @@ def step(
     With `projected`, repeat(advance, first, most) calls advance until its result is the argument.
     """
     require_theta(theta)
-    diag, form = form_of(diag)
-    named = {"lower": lower, "diag": diag, "upper": upper, "u": u}
+    named, form = _named(library, "theta_step", diag, lower=lower, upper=upper, u=u)
     if source is not None:
         named["source"] = source
     if projected is not None:
@@ -370,7 +389,9 @@ def step(
     of, _, axis = _lines(library, named, where, axis=axis, leader="u", periodic=periodic)
     if projected is not None and library.is_complex(of["u"]):
         raise TypeError(f"theta_step: projected needs real operands, got {of['u'].dtype}")
-    h, inside = _length(library, dt, theta, of["u"]), of.get("where")
+    if form is not None:
+        of = _with_real_matrix(library, of)
+    h, inside = _length(library, dt, theta, of["diag"]), of.get("where")
     lower, diag, upper = _masked(library, of, 0.0, axis, periodic=periodic)
     rhs = start = _clean(library, of["u"], inside)
     if source is not None:
@@ -413,8 +434,9 @@ def theta_matrix(
 ) -> ThetaMatrix:
     """Return the matrices of steps; entries of A outside a mask enter nothing, also if NaN."""
     require_theta(theta, "factor_theta")
-    diag, form = form_of(diag)
-    named, inside = {"lower": lower, "diag": diag, "upper": upper}, None
+    named, form = _named(library, "factor_theta", diag, lower=lower, upper=upper)
+    lower, diag, upper = named.values()
+    inside = None
     if where is not None:
         options: dict[str, Any] = {"axis": axis, "rows": rows, "periodic": periodic, "outside": 0.0}
         *matrix, inside, axis = masked_matrix(library, lower, diag, upper, where, **options)

@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 
 from .._checks import require_flag
 from .._options import Trans, check_choice, pivot_code
-from .._row_sums import RowSums, form_of
+from .._row_sums import RowSums, complex_sums, form_of
 from .._runtime.arrays import (
     axis_of_solutions,
     factor_axis,
@@ -167,7 +167,7 @@ def solve_tridiagonal(
             periodic=bool(periodic),
         )
     if has_sums:
-        _require_real(lower=lower, diag=middle, upper=upper)
+        _require_real("solve_tridiagonal", lower=lower, diag=middle, upper=upper)
         rhs = as_plain("rhs", rhs)
         if jnp.iscomplexobj(rhs):
             solve = partial(
@@ -419,7 +419,7 @@ def factor_tridiagonal(
     middle, form = form_of(diag)
     pivot_code(pivot, require("cpu").PIVOTS, has_sums=form is not None)
     if form is not None:
-        _require_real(lower=lower, diag=middle, upper=upper)
+        _require_real("factor_tridiagonal", lower=lower, diag=middle, upper=upper)
     inside: jax.Array | None = None
     if where is not None:
         matrix = lower, middle, upper, jnp.asarray(where)
@@ -435,16 +435,12 @@ def factor_tridiagonal(
     return TridiagonalFactor(lower, middle, upper, *options, inside)
 
 
-def _require_real(**named: ArrayLike) -> None:
+def _require_real(operation: str, **named: ArrayLike) -> None:
     """Raise TypeError for matrices given by row sums that are complex."""
     for name, value in named.items():
         array = as_plain(name, value)
         if jnp.iscomplexobj(array):
-            label = "RowSums.s" if name == "diag" else name
-            raise TypeError(
-                f"{label} must be real with RowSums, got {array.dtype}: for complex matrices pass "
-                "the diagonal, diag = s - lower - upper"
-            )
+            raise complex_sums(operation, array.dtype)
 
 
 @partial(jax.jit, static_argnames=("shape", "periodic", "pivot", "has_sums"))

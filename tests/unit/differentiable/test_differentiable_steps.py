@@ -503,3 +503,42 @@ def test_diffusion_of_one_line_of_values(differentiable, axis):
         *map(differentiable.array, (T, K, dz)), 0.3, axis=axis
     )
     np.testing.assert_allclose(differentiable.get(x), truth, atol=1e-14)
+
+
+def test_matrices_with_row_sums_are_real(differentiable):
+    """One rule and one message in all calls, and those of NumPy; vectors can be complex."""
+    functions, array = differentiable.functions, differentiable.array
+    u = np.random.default_rng(10).standard_normal((2, 3, 6, 2)).view(complex)[..., 0]
+    inside = np.arange(6) % 5 < 4
+    k, line = np.full(6, 0.7), np.full(6, -0.2)
+
+    def calls(library, convert, lower, sums, u, source):
+        matrix = convert(lower), RowSums(convert(sums)), convert(k)
+        negative = convert(-lower), RowSums(convert(-sums)), convert(-k)
+        u, source, mask = convert(u), convert(source), {"where": convert(inside)}
+        return {
+            "tridiagonal_matvec": lambda: library.tridiagonal_matvec(*matrix, u),
+            "residual": lambda: library.residual(*matrix, u, source),
+            "solve_tridiagonal": lambda: library.solve_tridiagonal(*negative, u),
+            "solve_tridiagonal with a mask": lambda: library.solve_tridiagonal(
+                *negative, u, **mask
+            ),
+            "theta_step": lambda: library.theta_step(*matrix, u, dt=0.4, source=source),
+            "theta_step with a mask": lambda: library.theta_step(
+                *matrix, u, dt=0.4, source=source, **mask
+            ),
+            "factor_tridiagonal": lambda: library.factor_tridiagonal(*negative).solve(u),
+            "factor_theta": lambda: library.factor_theta(*matrix, dt=0.4).step(u, source),
+        }
+
+    for vectors in ((u[0], u[1].real), (u[0].real, u[1])):
+        truth = calls(pysolvers, np.asarray, k, line, *vectors)
+        for name, call in calls(functions, array, k, line, *vectors).items():
+            x = differentiable.get(call())
+            np.testing.assert_allclose(x, truth[name](), atol=1e-13, err_msg=name)
+    text = "lower, upper and RowSums.s must be real, got complex128"
+    for lower, sums in ((k * 1j, line), (k, line * 1j)):
+        for library, convert in ((pysolvers, np.asarray), (functions, array)):
+            for call in calls(library, convert, lower, sums, u[0].real, u[1].real).values():
+                with pytest.raises(TypeError, match=text):
+                    call()
