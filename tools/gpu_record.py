@@ -116,7 +116,7 @@ def run_tests(workers: int, parts: Path) -> int:
 
 def run_sanitizer(tool: str, select: str, workers: int, parts: Path) -> int:
     """Run selected tests under a tool of compute-sanitizer, keep what it found, return the code."""
-    tests = collected(select)
+    tests = collected(select)[::-1]  # those of heat, which take longest, are the last ones
     count = min(workers, MOST_SANITIZERS, len(tests))
     queue = parts / f"queue-{tool}"
     queue.write_text("")
