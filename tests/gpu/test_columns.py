@@ -181,6 +181,40 @@ def test_so_many_columns_that_their_tiles_are_claimed(rng, dtype, rows, copies):
     assert (x == x[:, :1]).all()
 
 
+@pytest.mark.parametrize("rows", [15, 16, 17, 33, 48, 64, 65])
+@pytest.mark.parametrize("pivot", [False, None])
+@pytest.mark.parametrize("more", [5, 32])
+def test_many_columns_of_few_rows(rng, rows, pivot, more):
+    """Two threads solve each of so many columns of float64."""
+    cupy = pytest.importorskip("cupy")
+    count = 48 * cupy.cuda.Device().attributes["MultiProcessorCount"] + more
+    index = np.arange(count) % 61
+    few = [a.T.copy() for a in oracle.dominant(rng, (61, rows))]
+    few[0][0] = few[2][-1] = np.nan
+    for a in few[:3]:
+        a[rows // 3, 7] = 0
+    few[1][rows - 2, 9] = 0
+    columns = [np.ascontiguousarray(a[:, index]) for a in few]
+
+    with pytest.raises(pysolvers.SingularSystemError) as caught:
+        solve(columns, pivot=pivot)
+    x = solve(columns, pivot=pivot, on_singular="ignore")
+    arrays = [cupy.asarray(a) for a in columns]
+    in_place = pysolvers.solve_tridiagonal(
+        *arrays, axis=0, pivot=pivot, out=arrays[3], on_singular="ignore"
+    )
+
+    assert caught.value.systems.ravel().tolist() == np.flatnonzero(index == 7).tolist()
+    assert set(caught.value.rows.tolist()) == {rows // 3}
+    few[0][0] = few[2][-1] = 0
+    others = np.setdiff1d(np.arange(61), [7, 9])
+    assert error([a[:, others] for a in few], x[:, others]) <= 20
+    if pivot is None:
+        assert error([a[:, 9:10] for a in few], x[:, 9:10]) <= 200
+    np.testing.assert_array_equal(x, x[:, index])
+    np.testing.assert_array_equal(in_place.get(), x)
+
+
 @pytest.mark.parametrize("inner", [2, 3, 8, 20, 33])
 @pytest.mark.parametrize("rows", [40, 700])
 def test_middle_axis(rng, rows, inner):

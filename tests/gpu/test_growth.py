@@ -125,6 +125,59 @@ def test_wide_tiles_of_systems_side_by_side(cupy, dtype, rows, pivot):
         np.testing.assert_array_equal(in_place, x)
 
 
+@pytest.mark.parametrize("rows", [4, 5, 33, 100, 201, 400, 1001])
+@pytest.mark.parametrize("dtype", DTYPES[:2])
+def test_many_systems_side_by_side(cupy, dtype, rows):
+    """Two threads solve each system in order. Pivots near underflow are left to another solve."""
+    systems = 48 * cupy.cuda.Device().attributes["MultiProcessorCount"] + 5
+    tiny = np.arange(systems) % 60 == 7
+    for family in ("uniform constant", "scaled", "changed row"):
+        few = growth_families.draw(family, dtype, rows, 60, [SEED, 11])
+        if family == "uniform constant":
+            for a in few:
+                a[7] *= np.finfo(dtype).tiny ** 0.8
+        system = [a[np.arange(systems) % 60] for a in few]
+        x, info = solve_counted(cupy, system, 0, pivot=True)
+        check(few, x[:60], text=family)
+        np.testing.assert_array_equal(x, x[:60][np.arange(systems) % 60])
+        if family == "uniform constant":
+            assert info.repeated == np.count_nonzero(tiny)
+        in_place, _ = solve(cupy, system, 0, pivot=True, out="rhs")
+        np.testing.assert_array_equal(in_place, x)
+
+
+def test_singular_systems_among_many_side_by_side(cupy):
+    systems = 48 * cupy.cuda.Device().attributes["MultiProcessorCount"] + 5
+    few = growth_families.draw("uniform", "float64", 300, 60, [SEED, 12])
+    system = [a[np.arange(systems) % 60] for a in few]
+    for a in system[:3]:
+        a[[0, 33, systems - 1], 100] = 0
+    with pytest.raises(pysolvers.SingularSystemError) as caught:
+        solve(cupy, system, 0, pivot=True, on_singular="raise")
+    assert caught.value.systems.ravel().tolist() == [0, 33, systems - 1]
+    assert caught.value.rows.tolist() == [299] * 3
+    x, _ = solve(cupy, system, 0, pivot=True)
+    others = np.setdiff1d(np.arange(60), [0, 33])
+    check([a[others] for a in system], x[others])
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:2])
+def test_many_systems_on_a_middle_axis(cupy, dtype):
+    """Neighbouring lanes have systems of different planes, and each operand has its own strides."""
+    planes, columns, rows = 97, 101, 150
+    few = growth_families.draw("uniform constant", dtype, rows, 64, [SEED, 13])
+    index = np.arange(planes * columns).reshape(planes, columns) % 64
+    arrays = [cupy.asarray(a)[cupy.asarray(index)].swapaxes(1, 2) for a in few]
+    wide = cupy.zeros((planes, rows, 2 * columns), dtype)
+    wide[:, :, ::2] = arrays[0]
+    arrays[0] = wide[:, :, ::2]
+    arrays[3] = cupy.ascontiguousarray(arrays[3])
+    x = pysolvers.solve_tridiagonal(*arrays, axis=1, pivot=True, out=cupy.empty_like(arrays[3]))
+    x = x.get().swapaxes(1, 2).reshape(-1, rows)
+    check(few, x[:64])
+    np.testing.assert_array_equal(x, x[:64][index.ravel()])
+
+
 @pytest.mark.parametrize("rows", [5, 33, 64, 500, 1000, 3000])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("pivot", [True, None])

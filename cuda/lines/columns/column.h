@@ -195,6 +195,9 @@ ps_status ps_cuda_step_column_solve(const ps_tridiag *t, const StepTerms &terms,
                                     const ps_cuda_device *device, uint8_t *marks,
                                     void *work, cudaStream_t stream);
 
+/* column_halves.cu: enqueue the kernel of a job of real systems that are not periodic. */
+ps_status launch_column_halves(const ColumnJob<double> &job, cudaStream_t stream);
+
 /* column_kernel.cuh: enqueue the kernel of a job. */
 template <typename Number>
 ps_status launch_columns(const ColumnJob<Number> &job, cudaStream_t stream);

@@ -41,6 +41,8 @@
  * stored (pivoted_residual.cuh); with three passes this is a fourth one between the last
  * two. If the residual is too large, x is not stored, and the system is solved again in
  * order (pivoted_ordered.cuh) by a lane of the same kernel, after the tiles of the block.
+ *
+ * Real systems side by side, if there are many, are not cut into chunks: pivoted_halves.cuh.
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_CUH

@@ -33,12 +33,29 @@ pivot_level_words(int64_t systems, int64_t count)
     return static_cast<size_t>(systems * count) * (PIVOT_GROUP_WORDS + 2);
 }
 
+/* Bytes of the carried rows of halves of systems. */
+template <typename Number>
+inline size_t
+pivot_carried_bytes(const PivotPlan<Number> &a)
+{
+    constexpr int ahead = half_ahead<Number>;
+    const int left = a.s.rows - a.s.rows / 2 - 1 - a.kept_rows;
+
+    if (a.kept_rows == 0 || left <= 0) {
+        return 0;
+    }
+    const int segments = (left + ahead - 1) / (a.kept_rows / ahead * ahead) + 1;
+
+    return ps_cuda_padded(static_cast<size_t>(a.tiles * segments) *
+                          (PIVOT_HALF_WORDS * HALF_THREADS) * sizeof(Number));
+}
+
 template <typename Number>
 inline size_t
 pivot_plan_bytes(const PivotPlan<Number> &a)
 {
     if (a.pass != PIVOT_REDUCE) {
-        return pivot_again_bytes(a) + pivot_spare_bytes(a);
+        return pivot_again_bytes(a) + pivot_spare_bytes(a) + pivot_carried_bytes(a);
     }
     size_t bytes =
         pivot_again_bytes(a) +
@@ -116,6 +133,19 @@ pivot_solve_groups(const PivotPlan<Number> &a, cudaStream_t stream)
 
 template <typename Number>
 inline ps_status
+pivot_run_halves(const PivotLaunch<Number> &launch, cudaStream_t stream)
+{
+    const auto kernel = pivoted_halves_kernel<Number>;
+
+    if (allow_shared(kernel) != cudaSuccess) {
+        return PS_DEVICE_FAILURE;
+    }
+    return Launch(launch.plan.tiles, launch.threads, launch.shared, stream)
+        .run(kernel, launch.plan);
+}
+
+template <typename Number>
+inline ps_status
 pivot_run_rows(const PivotLaunch<Number> &launch, cudaStream_t stream)
 {
     const auto kernel = launch.plan.segments > 1 ? pivoted_rows_kernel<Number, false>
@@ -162,6 +192,12 @@ pivot_run(const ps_tridiag *t, uint8_t *marks, const ps_exec *exec, void *work)
     if (marks == nullptr) {
         a.again = static_cast<uint8_t *>(work);
         place += pivot_again_bytes(a);
+    }
+    if constexpr (!number_traits<Number>::is_complex) {
+        if (a.kept_rows > 0) {
+            a.carried = reinterpret_cast<Number *>(place);
+            return pivot_run_halves(launch, stream);
+        }
     }
     if (a.spare_blocks > 0) {
         a.spare = reinterpret_cast<Number *>(place);

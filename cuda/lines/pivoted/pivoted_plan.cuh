@@ -12,7 +12,7 @@
 #include <cstdlib>
 
 #include "lines/geometry.h"
-#include "lines/pivoted/pivoted.cuh"
+#include "lines/pivoted/pivoted_halves.cuh"
 
 namespace pysolvers::pivoted {
 
@@ -344,6 +344,47 @@ pivot_take_cluster(PivotLaunch<Number> &launch, const ps_cuda_device *device)
     return pivot_blocks(launch, device) > 0;
 }
 
+/* Plan tiles of systems that two threads solve in order, if there are enough of them. Three
+ * blocks share a multiprocessor, or two if all rows then are kept, or all but one segment of
+ * them. H200, parts of the floor in float32 and float64, in brackets with chunks: 32 rows 0.67
+ * and 0.90 (0.50, 0.58), 64 rows 0.83 and 0.88 (0.53, 0.59), 100 rows 0.77 and 0.71 (0.46, 0.55),
+ * 200 rows 0.55 and 0.50 (0.43, 0.46), 777 rows 0.36 and 0.45 (0.34, 0.35), 3001 rows 0.27 and
+ * 0.34 (0.23, 0.25). With 32 systems for a multiprocessor 777 rows have 0.21 and 0.25 (0.23, 0.27),
+ * with 42 systems 3001 rows 0.28 and 0.34 (0.23, 0.26). */
+template <typename Number>
+inline bool
+pivot_take_halves(PivotLaunch<Number> &launch, const ps_cuda_device *device)
+{
+    constexpr int size =
+        PIVOT_HALF_WORDS * HALF_SYSTEMS * static_cast<int>(sizeof(Number));
+    constexpr int statics_bytes = 256, least_systems = 40, least_rows = 8;
+    PivotPlan<Number> &a = launch.plan;
+    const int columns = a.s.rows - a.s.rows / 2 - 1; /* of the larger half */
+    const auto is_near = [](const auto &o) {
+        return std::llabs(o.row) <= INT_MAX / static_cast<int>(sizeof(Number));
+    };
+    const auto most = [&](int blocks) {
+        const int room = device->shared_bytes_processor / blocks - 1024;
+
+        return (std::min(room, device->shared_bytes) - statics_bytes - size) / (2 * size);
+    };
+
+    if (a.along_rows || a.s.periodic || a.marks != nullptr ||
+        number_traits<Number>::is_complex || a.s.rows < least_rows ||
+        a.systems < static_cast<int64_t>(least_systems) * device->processors ||
+        !pivot_all_read(a.s, is_near) || most(3) < 2 * half_ahead<Number>) {
+        return false;
+    }
+    a.kept_rows = std::min(
+        columns > most(3) && columns <= 2 * most(2) ? most(2) : most(3), columns);
+    a.tile_systems = HALF_SYSTEMS;
+    a.tiles = (a.systems + HALF_SYSTEMS - 1) / HALF_SYSTEMS;
+    a.segments = 1;
+    launch.threads = HALF_THREADS;
+    launch.shared = (1 + 2 * static_cast<size_t>(a.kept_rows)) * size;
+    return true;
+}
+
 /* Plan tiles with a power of two of chunks, solved in three passes. Real systems side by side: of
  * four sectors, 0.25 and 0.27 of the floor with 3001 rows in float32 and float64, 0.20 and 0.17
  * with one sector, 0.26 and 0.27 in place of 0.15 and 0.13 with 8000 rows. */
@@ -472,7 +513,10 @@ pivot_choose(const ps_tridiag *t, uint8_t *marks, const ps_cuda_device *device)
     a.systems = a.s.outer * a.s.inner;
     pivot_cut_rows(a);
     pivot_choose_copies(a, is_short, device->capability);
-
+    if (pivot_take_halves(launch, device)) {
+        pivot_share_ordered(launch);
+        return launch;
+    }
     const int least =
         a.along_rows ? 1 : static_cast<int>(std::min<int64_t>(sector, a.systems));
     if (!pivot_take_wide(launch, least, device) &&

@@ -66,6 +66,11 @@ template <typename Number> struct PivotPlan {
      * null: systems are not refined. */
     Number *spare;
     int64_t spare_blocks;
+    /* Pivot rows of half of a system in shared memory, if two threads solve each system in
+     * order, and memory for the carried rows of all segments (pivoted_halves.cuh);
+     * otherwise 0. */
+    int32_t kept_rows;
+    Number *carried;
 
     __device__ __forceinline__ bool in_bulk() const
     {

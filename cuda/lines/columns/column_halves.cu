@@ -1,0 +1,144 @@
+/* column_halves.cu - systems of few rows along a strided axis, by halves.
+ *
+ * Gaussian elimination without row exchanges from both ends of a system to its middle, a
+ * thread for each half (join/halves.cuh). 5 words, 8 operations and one reciprocal per unknown. For
+ * diagonally dominant systems. In the ring of column_stage.cuh, whose rows pass through shared
+ * memory, single numbers are copied if rows do not begin at 16 bytes; column.cu has what these
+ * kernels gain. Pivots of any exponent are inverted, so that no elimination is repeated.
+ */
+#include "lines/columns/column_kernel.cuh"
+#include "lines/join/halves.cuh"
+
+namespace pysolvers::columns {
+
+using namespace join;
+
+/* Words of a kept row: u and g of x_i = g - u x_{i+1}. */
+enum { COLUMN_HALF_WORDS = 2 };
+
+/* A half that is eliminated: the spike of the row before the current one, which has no
+ * unknown on its left, and the current row. */
+template <typename Number> struct ColumnHalf {
+    Spike<Number> above = {Number(0), Number(0), Number(0)};
+    Row<Number> row;
+    int32_t index, step; /* of the current row in the system; to the next one */
+    BadPivot bad_pivot = {};
+    bool not_dominant = false;
+
+    __device__ __forceinline__ void take(const Row<Number> &next)
+    {
+        row = next;
+        not_dominant = not_dominant | !is_dominant(row.lower, row.diag, row.upper);
+    }
+    __device__ __forceinline__ Number inverse_of(Number pivot)
+    {
+        return SafeReciprocal<Number>{bad_pivot}.invert(pivot, index);
+    }
+    /* Eliminate the unknown of the current row. */
+    __device__ __forceinline__ void eliminate()
+    {
+        above = above.below(row, inverse_of(above.pivot_of(row)));
+        above.l = Number(0);
+        index += step;
+    }
+};
+
+/* Both halves are joined by the threads of the lower one. Returns the middle unknown of the
+ * thread's half, and sets its note to that of the system. All threads of the block call this
+ * function. */
+template <typename Number>
+__device__ __forceinline__ Number
+join_halves(Number *shared, int32_t *notes, bool from_last, ColumnHalf<Number> &half)
+{
+    const Row<Number> &row = half.row;
+
+    if (!from_last) {
+        half.eliminate();
+        shared[0] = half.above.g;
+        shared[HALF_SYSTEMS] = half.above.u;
+        notes[0] = half.bad_pivot.row;
+        notes[HALF_SYSTEMS] = half.not_dominant;
+    }
+    __syncthreads(); /* the upper half is written */
+    if (from_last) {
+        const Number g = shared[0], u = shared[HALF_SYSTEMS];
+        const Number inverse = half.inverse_of(half.above.pivot_of(row) - row.upper * u);
+        const Number x = inverse * (row.rhs - row.lower * half.above.g - row.upper * g);
+
+        half.bad_pivot.row = min(half.bad_pivot.row, notes[0]);
+        half.not_dominant = half.not_dominant || notes[HALF_SYSTEMS] != 0;
+        shared[0] = g - u * x;
+        notes[HALF_SYSTEMS] = half.not_dominant;
+        __syncthreads(); /* the middle unknown is written */
+        return x;
+    }
+    __syncthreads(); /* the middle unknown is written */
+    half.not_dominant = notes[HALF_SYSTEMS] != 0;
+    return shared[0];
+}
+
+/* Grid: one block for each HALF_SYSTEMS systems. Block: two warps. The halves have
+ * `kept_rows` pivot rows in shared memory, or one fewer. */
+template <typename Number>
+__global__ void
+__launch_bounds__(HALF_THREADS)
+    column_halves_kernel(const __grid_constant__ ColumnJob<Number> job, int kept_rows)
+{
+    constexpr int words = COLUMN_HALF_WORDS, size = words * HALF_SYSTEMS;
+    __shared__ int32_t notes[2 * HALF_SYSTEMS];
+    Number *const memory = reinterpret_cast<Number *>(column_memory);
+    const int lane = threadIdx.x % HALF_SYSTEMS;
+    const bool from_last = threadIdx.x >= HALF_SYSTEMS;
+    const int64_t systems = job.t.outer * job.t.inner;
+    const int64_t system = int64_t(blockIdx.x) * HALF_SYSTEMS + lane;
+    const bool active = system < systems;
+    const ColumnPlace at(job.t, active ? system : systems - 1);
+    const HalfSystem<Number> s(job.t, at.outer, at.inner, from_last);
+    Number *const kept = memory + lane + size * (from_last ? 1 + kept_rows : 1);
+    const int columns = s.rows - 1;
+    ColumnHalf<Number> half;
+    HalfRows<Number> rows;
+
+    half.index = from_last ? job.t.rows - 1 : 0;
+    half.step = from_last ? -1 : 1;
+    half.take({Number(0), *s.diag, *s.upper, *s.rhs});
+    rows.begin(s, 1, columns);
+    eliminate_half<words>(rows, columns, kept, [&](const auto &next, Number *to) {
+        half.eliminate();
+        half.take({next.lower, next.diag, next.upper, next.rhs});
+        to[0] = half.above.u;
+        to[HALF_SYSTEMS] = half.above.g;
+    });
+    Number near = join_halves(memory + lane, notes + lane, from_last, half);
+    Number far = Number(0);
+    const bool stores = active && !(job.leaves_systems() && half.not_dominant);
+
+    if (active && from_last) {
+        report(job, system, Note{half.bad_pivot.row, half.not_dominant});
+    }
+    if (stores) {
+        s.x[columns * s.x_row] = near;
+    }
+    substitute_half<words>(kept, columns, near, far, s.x, s.x_row, stores);
+    if (stores) {
+        *s.x = near;
+    }
+}
+
+ps_status
+launch_column_halves(const ColumnJob<double> &job, cudaStream_t stream)
+{
+    const auto kernel = column_halves_kernel<double>;
+    const int kept_rows = job.t.rows - job.t.rows / 2 - 1;
+    const size_t bytes = static_cast<size_t>(1 + 2 * kept_rows) *
+                         (COLUMN_HALF_WORDS * HALF_SYSTEMS * sizeof(double));
+
+    if (allow_shared(kernel) != cudaSuccess) {
+        return PS_DEVICE_FAILURE;
+    }
+    return Launch(divided_up(job.t.outer * job.t.inner, int64_t(HALF_SYSTEMS)),
+                  HALF_THREADS, bytes, stream)
+        .run(kernel, job, kept_rows);
+}
+
+} // namespace pysolvers::columns
