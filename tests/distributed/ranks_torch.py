@@ -7,6 +7,7 @@ import numpy as np
 import oracle
 import pytest
 import torch
+from ranks_blocks import own_part, random_bands, random_blocks
 from ranks_factor import factored, solved as solved_by_factor
 from ranks_solve import cut, joined, solved
 
@@ -39,6 +40,36 @@ def check_steps(group, rng):
         np.testing.assert_allclose(joined(group, x.numpy(), 1), truth, rtol=1e-12, atol=1e-12)
 
 
+def check_recurrences_and_blocks(group, rng):
+    """Of tensors of the host, also solves in place; the results are tensors."""
+    a, b = rng.uniform(-0.5, 0.5, (2, 5, 23))
+    blocks = random_blocks(rng, (5,), 23, 2, float, "dominant")
+    bands = random_bands(rng, (5,), 23, float, "dominant")
+    rhs = rng.standard_normal((5, 23, 2, 1))
+    split = {"group": group, "split": Slab(1)}
+    own = [
+        [torch.tensor(own_part(group, value, 1)) for value in values]
+        for values in ((a, b), (*blocks, rhs), (*bands, rhs[..., 0, 0]))
+    ]
+    out = torch.zeros_like(own[1][3])
+    found = [
+        pysolvers.linear_recurrence(*own[0], **split),
+        pysolvers.solve_block_tridiagonal(*own[1], out=out, **split),
+        pysolvers.solve_pentadiagonal(*own[2], **split),
+        pysolvers.factor_block_tridiagonal(*own[1][:3], **split).solve(own[1][3]),
+    ]
+    expected = [
+        pysolvers.linear_recurrence(a, b),
+        pysolvers.solve_block_tridiagonal(*blocks, rhs),
+        pysolvers.solve_pentadiagonal(*bands, rhs[..., 0, 0]),
+        pysolvers.solve_block_tridiagonal(*blocks, rhs),
+    ]
+    assert found[1] is out
+    for x, truth in zip(found, expected, strict=True):
+        assert isinstance(x, torch.Tensor)
+        np.testing.assert_allclose(joined(group, x.numpy(), 1), truth, rtol=1e-10, atol=1e-12)
+
+
 def main(rank, size, port):
     address = f"tcp://127.0.0.1:{port}"
     limit = datetime.timedelta(seconds=20)
@@ -51,6 +82,7 @@ def main(rank, size, port):
             operands = make(rng, (5, 23), dtype)
             solved(group, operands, (5, 23), 1, 1)
     check_steps(group, rng)
+    check_recurrences_and_blocks(group, rng)
     *matrix, rhs = oracle.dominant(rng, (5, 23))
     solved_by_factor(group, factored(group, matrix, (5, 23), 1, 1), matrix, rhs, 1, 1)
     with pytest.raises(pysolvers.DistributedError, match="periodic must be the same"):
