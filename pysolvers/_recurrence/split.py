@@ -25,7 +25,7 @@ Source: Blelloch, "Prefix sums and their applications", CMU-CS-90-190, 1990.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
+from math import log, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,9 +45,11 @@ Array = NDArray[Any]
 # Entries of P up to which the states before the parts are computed from P: those of the first, and
 # of the second order; as within a line (csrc/cpu, cuda).
 _MOST = {1: 2.0, 2: 16.0}
-# Numbers of the first block that is computed again, and rows; each further block has so many times
-# as many. Twice as many took 5 % longer where all rows are computed again (1024 x 2048 on a CPU).
-_FIRST_BLOCK, _FIRST_ROWS, _GROWTH = 1 << 14, 64, 4
+# Numbers of the first block that is computed again, and rows. The next one has the rows in which
+# the differences would vanish by the same decay, with a margin, or all rows.
+_FIRST_BLOCK, _FIRST_ROWS, _MARGIN = 1 << 14, 64, 1.25
+_MOST_DECAY = 0.99  # in a block, of what is worth another block
+_ALL = 1 << 62  # more rows than there are
 # Numbers of a block of the products, which stays in cache.
 _PRODUCTS = 1 << 15
 
@@ -211,7 +213,8 @@ class Part:
 
     def continue_from(self, before: Array) -> None:
         """Compute the rows again, from the state before them, where they differ; set `state`."""
-        start, rows = 0, self._rows
+        start, rows, eps = 0, self._rows, float(np.finfo(real_of(before.dtype)).eps)
+        size = _difference(before, np.zeros_like(before))  # of what is computed from 0
         count = max(_FIRST_ROWS, _FIRST_BLOCK // max(prod(self._x.shape[:-1]), 1))
         new = before
         while start < rows:
@@ -222,9 +225,12 @@ class Part:
             to = self._x[..., place]
             self._recur(self._views(place), to, new)
             new = self._last(to, new)
-            start, count = stop, _GROWTH * count
-            if old is not None and _is_same(new, old):
+            start = stop
+            if old is None or _is_same(new, old):
                 break
+            left = _difference(new, old)
+            count = _next_count(count, size, left, float(np.abs(new).max()), eps)
+            size = left
         if start < rows and self._rows_from_0 is not self._x:
             place = self._places(start, rows)
             self._target.write(self._x[..., place], self._rows_from_0[..., place])
@@ -281,6 +287,26 @@ def _is_same(new: Array, old: Array) -> bool:
     with np.errstate(invalid="ignore"):
         close = np.abs(new - old) <= np.finfo(real_of(new.dtype)).eps * np.abs(new)
     return bool((close | (new == old) | (np.isnan(new) & np.isnan(old))).all())
+
+
+def _difference(new: Array, old: Array) -> float:
+    """Return the largest difference of states; NaN if one is NaN."""
+    with np.errstate(invalid="ignore"):
+        return float(np.abs(new - old).max())
+
+
+def _next_count(count: int, size: float, left: float, largest: float, eps: float) -> int:
+    """Return the rows of the next block, after one in which a difference fell from size to left.
+
+    `largest` is the size of the values, whose rounding errors the difference is to reach.
+    """
+    decay = left / size if size else 1.0
+    if not 0 < decay < _MOST_DECAY:  # also NaN
+        return _ALL
+    wanted = eps * largest / left
+    if not 0 < wanted < 1:
+        return count
+    return max(count, int(min(_MARGIN * count * log(wanted) / log(decay), _ALL)))
 
 
 def _maps_of(group: Group, part: Part, *, is_first: bool, is_last: bool) -> list[Map]:
