@@ -98,7 +98,7 @@ def _prepared(
             f"a system can have at most {target.backend.MAX_ROWS} rows, got {shape.rows}"
         )
     for name in columns:
-        _require_columns(name, arrays[name], shape)
+        require_columns(name, arrays[name], shape)
     if choice.check_finite:
         require_finite_operands(
             operation.name,
@@ -149,7 +149,7 @@ def viewed(call: Prepared) -> Prepared:
     )
 
 
-def _require_columns(name: str, array: Array, shape: Shape) -> None:
+def require_columns(name: str, array: Array, shape: Shape) -> None:
     """Raise ValueError unless an operand broadcasts to the batch axes."""
     if not broadcasts(array.shape, shape.batch):
         raise ValueError(

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .._checks import require, require_number
+from .._lines.prepared import require_columns
 from .._row_sums import RowSums, complex_sums, form_of
 from .._runtime.arrays import factor_axis, resolve_shape
 from .._runtime.lines import Shape
@@ -519,6 +520,8 @@ def diffusion(
     arrays = {name: promoted[name] for name in named}
     faces = arrays["lower"], arrays["upper"]
     of, shape, axis = _lines(library, arrays, where, axis=axis, leader="T", periodic=False)
+    for name in columns:
+        require_columns(name, promoted[name], shape)
     xp, inside = library.xp, of.get("where")
     h = _length(library, dt, theta, of["T"])
     _, thick, k = _masked(library, of, 1.0, axis, periodic=False)

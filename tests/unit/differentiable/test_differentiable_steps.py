@@ -542,3 +542,20 @@ def test_matrices_with_row_sums_are_real(differentiable):
             for call in calls(library, convert, lower, sums, u[0].real, u[1].real).values():
                 with pytest.raises(TypeError, match=text):
                     call()
+
+
+def test_values_at_the_ends_of_columns_add_no_axes(differentiable):
+    """Those of more columns than the layers have gave steps of another shape."""
+    functions, array = differentiable.functions, differentiable.array
+    for shape, axis, wrong in (
+        ((5,), 0, (1,)),
+        ((5,), 0, (3,)),
+        ((4, 5), 1, (2, 4)),
+        ((4, 5), 0, 4),
+    ):
+        T, column = array(np.ones(shape)), array(np.ones(wrong))
+        for name in ("flux_first", "flux_last", "value_first", "value_last"):
+            with pytest.raises(
+                ValueError, match=f"{name} must broadcast to .*, one value for each"
+            ):
+                functions.implicit_diffusion(T, 1.0, 1.0, 0.3, axis=axis, **{name: column})
