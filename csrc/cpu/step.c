@@ -99,21 +99,14 @@ turned_step(const ps_step *s)
     return its;
 }
 
-/* Whether a stride is 0 along the batch. */
-static int
-is_one(ps_stride s, const ps_tridiag *t)
-{
-    return (t->outer == 1 || s.outer == 0) && (t->inner == 1 || s.inner == 0);
-}
-
+/* Whether all systems have one matrix and one mask. */
 static int
 has_one_matrix(const ps_step *s)
 {
-    const ps_tridiag *const t = &s->t;
+    const int64_t outer = s->t.outer, inner = s->t.inner;
 
-    return is_one(t->lower.stride, t) && is_one(t->diag.stride, t) &&
-           is_one(t->upper.stride, t) &&
-           (s->where.data == NULL || is_one(s->where.stride, t));
+    return ps_has_one_matrix(&s->t, outer, inner) &&
+           (s->where.data == NULL || ps_is_one(s->where.stride, outer, inner));
 }
 
 static route

@@ -46,20 +46,6 @@ method_of(const ps_tridiag *t, const ps_options *options, size_t element)
     return t->rows * (int64_t)element <= PS_LANE_BYTES ? PS_THOMAS : PS_PARTITION;
 }
 
-static int
-is_shared(const ps_tridiag *t)
-{
-    const ps_input *const matrix[] = {&t->lower, &t->diag, &t->upper};
-
-    for (int w = 0; w < 3; w++) {
-        if ((t->outer > 1 && matrix[w]->stride.outer != 0) ||
-            (t->inner > 1 && matrix[w]->stride.inner != 0)) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
 /* Whether the systems are long ones that fill at most a quarter of the lanes: pieces of one
  * of them fill all. */
 static int
@@ -128,7 +114,7 @@ make_plan(plan *p, const ps_tridiag *t, const ps_options *options, const ps_exec
     p->few = p->few && p->tested;
     p->isa =
         method == PS_PARTITION || p->spans || p->tested ? ps_isa_get()->name : isa->name;
-    p->shared = !p->spans && direct && is_shared(t) &&
+    p->shared = !p->spans && direct && ps_has_one_matrix(t, t->outer, t->inner) &&
                 t->outer * t->inner > p->lines.kernels->lanes;
     if (p->spans) {
         p->bytes = ps_span_work(t, threads);

@@ -220,6 +220,11 @@ ps_stride ps_turned(ps_stride stride);
 /* The strides of an operand whose outer and inner axes change places. */
 ps_stride ps_exchanged(ps_stride stride);
 
+/* Whether an operand has the same values in `outer` x `inner` systems of a batch, and whether the
+ * three diagonals have: one matrix for all of them. */
+int ps_is_one(ps_stride stride, int64_t outer, int64_t inner);
+int ps_has_one_matrix(const ps_tridiag *t, int64_t outer, int64_t inner);
+
 /* Whether each of several matrices has several right-hand sides, along one batch axis, and
  * the kernels eliminate it once for them: open ones of real numbers, given by diagonals.
  * Then *first is the batch of the first one, whose outer strides lead to the others. */

@@ -62,6 +62,20 @@ ps_exchanged(ps_stride stride)
     return (ps_stride){stride.row, stride.inner, stride.outer};
 }
 
+int
+ps_is_one(ps_stride stride, int64_t outer, int64_t inner)
+{
+    return (outer < 2 || stride.outer == 0) && (inner < 2 || stride.inner == 0);
+}
+
+int
+ps_has_one_matrix(const ps_tridiag *t, int64_t outer, int64_t inner)
+{
+    return ps_is_one(t->lower.stride, outer, inner) &&
+           ps_is_one(t->diag.stride, outer, inner) &&
+           ps_is_one(t->upper.stride, outer, inner);
+}
+
 /* Number of lanes that the first tile of each run lacks, so that the later tiles start at
  * aligned vectors of x. */
 static int64_t
@@ -286,15 +300,12 @@ ps_sides
 ps_sides_of(const ps_tridiag *t, const ps_type_kernels *kernels, ps_tridiag *first)
 {
     const int lanes = kernels->lanes;
-    const ps_input *const matrix[] = {&t->lower, &t->diag, &t->upper};
     const int64_t least = t->x.stride.row == 1 ? PS_CONTIGUOUS_SIDES : PS_STRIDED_SIDES;
-    int along_outer = t->outer >= least && t->inner >= lanes;
-    int along_inner = t->inner >= least && t->outer >= lanes;
+    int along_outer =
+        t->outer >= least && t->inner >= lanes && ps_has_one_matrix(t, t->outer, 1);
+    int along_inner =
+        t->inner >= least && t->outer >= lanes && ps_has_one_matrix(t, 1, t->inner);
 
-    for (int w = 0; w < 3; w++) {
-        along_outer = along_outer && matrix[w]->stride.outer == 0;
-        along_inner = along_inner && matrix[w]->stride.inner == 0;
-    }
     if (t->flags & (PS_PERIODIC | PS_ROW_SUMS) || !ps_is_real(t->dtype) ||
         kernels->pair < 2) {
         along_outer = along_inner = 0;

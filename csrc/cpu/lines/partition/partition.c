@@ -95,8 +95,7 @@ solve_set(const ps_partition_task *d, int64_t set, char *work, int64_t *pivoted)
 static int
 is_shared(const ps_tridiag *t)
 {
-    return t->inner > 1 && t->rows >= PS_MANY_CHUNKS && t->lower.stride.inner == 0 &&
-           t->diag.stride.inner == 0 && t->upper.stride.inner == 0;
+    return t->inner > 1 && t->rows >= PS_MANY_CHUNKS && ps_has_one_matrix(t, 1, t->inner);
 }
 
 /* Number of systems of a set, along inner. */
