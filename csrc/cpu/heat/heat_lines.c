@@ -35,8 +35,7 @@ ps_heat_sweep_along(const ps_heat *h, int axis)
         .inner_stride = strides[inner],
         .outer_stride = strides[outer],
         .inner_nodes = h->nodes[inner],
-        .width = (axis == 0 ? PS_HEAT_ALONG_BYTES : PS_HEAT_ACROSS_BYTES) /
-                 (int)ps_dtype_size(h->dtype),
+        .width = PS_HEAT_BAND_BYTES / (int)ps_dtype_size(h->dtype),
         .theta = 0.5,
     };
 
