@@ -204,16 +204,35 @@ goes_alone(const ps_job *job, int lanes)
            bytes <= PS_LANE_BYTES && job->pivot != PS_PIVOT_ALWAYS;
 }
 
+/* Whether groups of adjacent systems have PS_FAR_TILES tiles: periodic systems or such with row
+ * exchanges, of which more than 2 words a row are kept, if they are too many for a cache. */
+static int
+has_far_groups(const ps_job *job)
+{
+    const ps_tridiag *const t = &job->t;
+    const int ring = (t->flags & PS_PERIODIC) != 0;
+
+    return job->strided && job->product == NULL && ps_is_real(t->dtype) &&
+           ring != (job->pivot == PS_PIVOT_ALWAYS) && t->rows >= PS_FAR_TILES_ROWS &&
+           t->rows * t->outer * t->inner * (int64_t)ps_dtype_size(t->dtype) >
+               PS_PAIR_BYTES;
+}
+
 void
 ps_job_group(ps_job *job, const ps_type_kernels *kernels, size_t bytes, int threads)
 {
     const int64_t room = PS_GROUP_BYTES / (int64_t)(bytes + 1);
     const int64_t far_room = PS_FAR_BYTES / (int64_t)(bytes + 1);
     const int64_t a_run = job->tiles / job->runs;
-    const int64_t most = job->strided                      ? PS_GROUP_TILES
+    const int far =
+        PS_FAR_TILES <= PS_FAR_GROUP_BYTES / (int64_t)(bytes + 1) && has_far_groups(job);
+    const int64_t most = far                               ? PS_FAR_TILES
+                         : job->strided                    ? PS_GROUP_TILES
                          : goes_alone(job, kernels->lanes) ? 1
                                                            : kernels->pair;
-    const int64_t whole = a_run <= far_room && a_run <= most ? a_run : PS_STRIDED_TILES;
+    const int64_t whole = a_run <= far_room && a_run <= most ? a_run
+                          : far                              ? most
+                                                             : PS_STRIDED_TILES;
     const int64_t least = job->strided ? whole : room < 1 ? 1 : most;
     const int64_t wished = room < least ? least : room < most ? room : most;
     const int64_t share = job->tiles / (4 * threads) + 1;
