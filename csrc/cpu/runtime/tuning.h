@@ -1,16 +1,19 @@
 /* tuning.h - the numbers of the CPU backend that were chosen for speed.
  *
  * Each states the measurement that set it, with the section of docs/designs.md where that
- * has one. "not measured": no record says how the number was chosen. Numbers marked
- * "bits" change the rounding errors of results; all others change the time alone.
+ * has one. "2 and 8: 0.98, 1.03 (0.9 to 1.1)" means: with the value 2 the cases of tools/ab.py
+ * that the number concerns take 0.98 of the time with the present value in the mean, with 8 1.03,
+ * single ones of both 0.9 to 1.1. Numbers marked "bits" change the rounding errors of results; all
+ * others change the time alone.
  */
 #ifndef PS_CPU_RUNTIME_TUNING_H
 #define PS_CPU_RUNTIME_TUNING_H
 
 /* -- Threads (runtime/threads.c) -- */
 enum {
-    /* Blocks into which the share of a thread is divided, for others to take. Not
-     * measured. */
+    /* Blocks into which the share of a thread is divided, for others to take. Beside other
+     * processes, two threads from memory: 8 and 32 blocks 1.06 (0.98 to 1.35), 1.03 (0.93 to
+     * 1.24). */
     PS_SHARE_BLOCKS = 16,
 
     /* ns that a thread waits for another one before it sleeps, and pauses between two
@@ -36,8 +39,10 @@ enum {
      * calling thread run for about this time without interruption. */
     PS_LONG_LOOP = 6000000,
 
-    /* Pause without teams per time lost by a slow team, and its limit in ns. Not
-     * measured. */
+    /* Pause without teams per time lost by a slow team, so that the loss is at most 1/20, and
+     * its limit in ns. Beside two busy loops and other processes, four solves with two threads
+     * take 1.04 of the time with one in the mean; with 10 and 40 0.99 and 1.17, with limits of 50
+     * and 800 ms 1.29 and 1.05, where 0.3 are noise. */
     PS_REPAYMENT = 20,
     PS_LONGEST_PAUSE = 200000000
 };
@@ -62,13 +67,15 @@ enum {
     PS_LONG_RUN_TILES = 64,
 
     /* Eliminated rows that fit in a second-level and a third-level cache (the former
-     * exceeds a power of two because one additional row may be kept). */
+     * exceeds a power of two because one additional row may be kept). 13 << 16: open systems
+     * of 600 to 1000 rows from memory 0.82 to 1.09. */
     PS_GROUP_BYTES = 9 << 16,
     PS_FAR_BYTES = 1 << 24,
 
     /* If adjacent systems are adjacent in memory, a group has at least this many tiles,
      * or a whole short run, even beyond the second-level cache, for the sake of long
-     * memory runs. */
+     * memory runs. 1500 to 4096 rows from memory: 2 tiles 1.2 to 2.3, 6 tiles 0.9 to 1.06, 8 tiles
+     * 0.94 to 1.1. */
     PS_STRIDED_TILES = 4,
 
     /* Adjacent systems of at least so many rows that are periodic or have row exchanges have groups of
@@ -142,11 +149,11 @@ enum {
     PS_STREAM_OWN_BYTES = 1 << 22,
 
     /* Bytes of a line that are stored together: a run of stores uses the memory bandwidth
-     * better than scattered cache lines. Not measured. */
+     * better than scattered cache lines. 256 and 1024: 1.01 (0.94 to 1.18), 1.00 (0.91 to 1.08). */
     PS_STAGE_BYTES = 512,
 
     /* Tiles that are loaded together in an elimination of periodic systems with row
-     * exchanges, and those of them whose recurrences overlap. Not measured. */
+     * exchanges, and those of them whose recurrences overlap. 2: 1.05 (from memory 1.1 to 1.2), 8: 1.01. */
     PS_FOLDED_TILES = 4
 };
 #define PS_FOLDED_WIDTH PS_BLOCK_TEAM_TILES
@@ -171,7 +178,9 @@ enum {
 /* -- Prefetches (lines/prefetch.h, prefetch.inc) -- */
 enum {
     /* Adjacent systems: rows between a prefetch and the load, in direct solves, in bands
-     * of factors and in chunks of long systems. Not measured. */
+     * of factors and in chunks of long systems. From memory: 4 and 16 rows 1.04 (1.0 to 1.1), 1.00
+     * (0.95 to 1.14) of direct solves; 6 and 24 rows 1.02, 0.99 (0.86 to 1.13) of factors; 4 and 16
+     * rows of chunks 1.02, 1.01 (0.98 to 1.05). */
     PS_ROWS_AHEAD = 8,
     PS_BAND_AHEAD = 12,
     PS_CHUNK_AHEAD = 8,
@@ -187,7 +196,7 @@ enum {
     PS_RUN_VECTORS = 4,
 
     /* Vectors of rows ahead if one tile is transposed between the rows of the
-     * elimination. Not measured. */
+     * elimination. 2 and 8: 0.99, 1.01. */
     PS_NEAR_VECTORS = 4
 };
 
@@ -197,8 +206,8 @@ enum {
      * cache, as PS_GROUP_BYTES. */
     PS_BAND_KEPT_BYTES = 9 << 18,
 
-    /* Size of a chunk of rows of a larger band, of which y is computed again. Not
-     * measured. */
+    /* Size of a chunk of rows of a larger band, of which y is computed again. Half and twice
+     * as many bytes: 1.00 (0.98 to 1.04), 0.99 (0.95 to 1.06). */
     PS_BAND_CHUNK_BYTES = 1 << 14,
 
     /* Largest band whose words are prefetched, and the smallest store from which they
@@ -238,7 +247,8 @@ enum {
     PS_CHUNK_ROWS = 64,
 
     /* A system that would have fewer chunks has so many, if they have at least so many
-     * rows. Not measured. */
+     * rows. 100 to 600 rows: 8 chunks take 0.84 to 1.04 of the time, 32 chunks 1.14 to 1.54;
+     * 32 rows in chunks of 2 1.1 to 1.4, of 8 1.00. */
     PS_FEW_CHUNKS = 16,
     PS_LEAST_CHUNK_ROWS = 4,
 
@@ -250,29 +260,30 @@ enum {
      * systems). */
     PS_CHUNK_TILES = 2,
 
-    /* Consecutive groups that one thread takes. Not measured. */
+    /* Consecutive groups that one thread takes. Two threads: 2 and 32 groups 1.05, 0.99. */
     PS_CHUNK_STRETCH = 8,
 
     /* The eliminated rows of a system are kept between the two passes if they take at
      * most this many bytes. 1 MB: up to 1.3 of the time; 16 MB: 1.01. */
     PS_KEPT_BYTES = 1 << 22,
 
-    /* All threads solve one system together if it has at least this many rows. Not
-     * measured. */
+    /* All threads solve one system together if it has at least this many rows. Two threads, 2^16
+     * and 2^20 rows: 0.98 (0.76 to 1.03), 1.01 (0.96 to 1.19), beside other processes. */
     PS_TEAM_ROWS = 1 << 18,
 
-    /* Tiles of a group of the table of a shared matrix. Not measured. */
+    /* Tiles of a group of the table of a shared matrix. 2 and 8: 1.01, 1.01 (0.95 to 1.1). */
     PS_TABLE_TILES = 4,
 
     /* Pairs of a tile of chunks and a right-hand side that are computed together, and
-     * those of them whose recurrences overlap. Not measured. */
+     * those of them whose recurrences overlap. 4 and 16 pairs: 1.03, 0.98 (0.88 to 1.13); 2 of
+     * them: 1.01 (0.95 to 1.06). */
     PS_CHUNK_LANES = 8,
     PS_CHUNK_LANES_AT_ONCE = 4,
 
     /* With row exchanges: rows of a span. The eliminated rows of a few tiles stay in a
      * second-level cache; no power of two, so that the lanes take different sets of it:
      * 512 rows took a third longer (Long pivoted systems). Spans of a system that is not
-     * longer than so many spans, and tiles of a group: not measured. */
+     * longer than so many spans: 32 and 128: 0.99, 0.99. Tiles of a group: 1 and 4: 1.02, 1.03. */
     PS_SPAN_ROWS = 544,
     PS_SPANS = 64,
     PS_SPAN_TILES = 2,
@@ -308,8 +319,9 @@ enum {
 
 /* -- Cyclic reduction (lines/reduction.inc) -- */
 enum {
-    /* cr-pcr changes to pcr at this many rows; pcr-thomas makes so many steps of pcr. Not
-     * measured. Bits. */
+    /* cr-pcr changes to pcr at this many rows, a warp as in its source; pcr-thomas makes so many
+     * steps of pcr. 64 systems of 256 rows: 16 and 64 rows take 0.90 and 1.17 of the time, 2 and 4
+     * steps 0.85 and 1.15: the less reduction, the faster on a CPU. Bits. */
     PS_PCR_ROWS = 32,
     PS_PCR_STEPS = 3
 };
@@ -352,10 +364,9 @@ enum {
 
 /* -- Rates of equations (lines/rates.inc) -- */
 enum {
-    /* Nodes of a row that are computed together: buffers of 2 KiB, of which twelve and the
-     * rows of fields fit a first-level cache of 32 KiB with 8 lines per set. Not measured.
-     */
-    PS_RATES_BLOCK = 256
+    /* Nodes of a row that are computed together, in twelve buffers. 256: 0.94 to 1.1 of the time
+     * on 250^2 to 1000^2 nodes, 1.03 in the mean; 128: 1.06 to 1.17. */
+    PS_RATES_BLOCK = 512
 };
 
 /* -- Heat conduction (heat) -- */
@@ -384,16 +395,17 @@ enum {
 /* -- Flows (flow) -- */
 enum {
     /* Cavity: lines whose rows are stored together, which stay in a second-level cache: a
-     * multiple of the lanes of every instruction set. Not measured. */
+     * multiple of the lanes of every instruction set. 16 and 64: 0.98, 0.98. */
     PS_CAVITY_STORED_LINES = 32,
 
-    /* Cylinder: waves of a group, of which the pitch of the waves is a multiple. Not
-     * measured. */
+    /* Cylinder: waves of a group, of which the pitch of the waves is a multiple. 32: 0.97 of
+     * the time of a step on 161 x 801 nodes. */
     PS_WAVES = 16,
 
     /* Its sine transform: intervals of the longest transform that is one product; rows of a
-     * matrix that are multiplied together; bytes of a row of a panel of columns. Not
-     * measured. The first one: bits. */
+     * matrix that are multiplied together; bytes of a row of a panel of columns. Steps on
+     * 161 x 801 nodes with 6 and 24: 1.02, 1.01; with 2 and 8: 1.02, 1.22; with 256: 0.99. The
+     * first one: bits. */
     PS_SINE_FEW = 12,
     PS_SINE_ROWS = 4,
     PS_SINE_BYTES = 128
@@ -419,13 +431,15 @@ enum {
     PS_GCEIDD_TEAM = 4,
 
     /* Rows of lines with constant coefficients between two tests whether the elimination
-     * has reached its limit. Not measured. */
+     * has reached its limit. 4 and 16: 1.00, 1.00. */
     PS_GCEIDD_SETTLING_ROWS = 8,
 
     /* Splines and rows (knots, pieces or points) of a part: what all splines share is
      * computed once per part; it and the rows of a part stay in the cache. From
      * PS_SPLINE_RUN splines on the inner axis the inner loop runs over splines, otherwise
-     * over rows. Not measured. */
+     * over rows. 200 splines of 400 knots: parts of 128 splines 1.09 to 1.17 along axis 0, of
+     * 512 1.00; of 256 rows 1.0 to 1.1, of 1024 1.00; runs of 4 splines 1.0 to 1.4, of 16 1.0 to
+     * 1.05. */
     PS_SPLINE_TILE = 256,
     PS_SPLINE_BLOCK = 512,
     PS_SPLINE_RUN = 8
