@@ -62,7 +62,7 @@ def _lines(
             full = (*line.shape[:along], rows, *line.shape[along + 1 :])
             lines[name] = library.xp.broadcast_to(line, full)
     for name, omits in zip(arrays, shape.omits, strict=False):
-        if name not in ("lower", "upper") or periodic:
+        if name not in ("lower", "upper") or periodic or rows == 0:
             continue
         line, is_first = lines[name], name == "lower"
         if not omits and line.shape[along] == rows:  # the corner is ignored, also if it is NaN
@@ -110,9 +110,11 @@ def _length(library: ArrayLibrary, dt: Any, theta: float, like: Array) -> Array:
 
 def _neighbour(library: ArrayLibrary, x: Array, by: int, axis: int, *, periodic: bool) -> Array:
     """Return x of the row before (1) or after (-1) each row; beyond the ends 0."""
+    rows = x.shape[axis]
+    if rows == 0:
+        return x
     if periodic:
         return library.shifted(x, by, axis)
-    rows = x.shape[axis]
     if by == 1:
         return library.padded(library.rows(x, 0, rows - 1, axis), 1, 0, axis)
     return library.padded(library.rows(x, 1, rows, axis), 0, 1, axis)
@@ -128,7 +130,7 @@ def _product(
     has_sums: bool,
 ) -> Array:
     """Return A x; with row sums, `diag` has the sums and A x takes differences of x."""
-    if has_sums and not periodic:
+    if has_sums and not periodic and x.shape[axis] > 0:
         # Differences to rows beyond the ends are 0: off-diagonals can be one number for all rows.
         rows = x.shape[axis]
         ahead = library.rows(x, 1, rows, axis) - library.rows(x, 0, rows - 1, axis)
@@ -523,6 +525,8 @@ def diffusion(
     for name in columns:
         require_columns(name, promoted[name], shape)
     xp, inside = library.xp, of.get("where")
+    if shape.rows == 0:
+        return xp.broadcast_to(of["T"], shape.full)
     h = _length(library, dt, theta, of["T"])
     _, thick, k = _masked(library, of, 1.0, axis, periodic=False)
     start = _clean(library, of["T"], inside)

@@ -150,7 +150,8 @@ def result_like(rhs: Tensor, *others: Tensor, empty: Callable[..., Tensor] = emp
     else:
         sizes = zip(rhs.shape[:-1], *(other.shape[:-1] for other in others), strict=True)
         batch = torch.Size(map(common_size, sizes))
-    shape = (*batch, max(rhs.shape[-1], *(other.shape[-1] for other in others)))
+    rows = [each.shape[-1] for each in (rhs, *others)]
+    shape = (*batch, max(rows) if rows[0] else 0)
     for each in (rhs, *others):  # a gradient can be one number for all
         if each.shape == shape and each.dtype == rhs.dtype and 0 not in each.stride():
             return empty(each)

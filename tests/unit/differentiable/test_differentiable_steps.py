@@ -559,3 +559,26 @@ def test_values_at_the_ends_of_columns_add_no_axes(differentiable):
                 ValueError, match=f"{name} must broadcast to .*, one value for each"
             ):
                 functions.implicit_diffusion(T, 1.0, 1.0, 0.3, axis=axis, **{name: column})
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize(("shape", "axis"), [((0,), 0), ((3, 0), -1), ((0, 3), 0), ((0, 3), 1)])
+def test_systems_without_rows_and_batches_without_systems(differentiable, shape, axis, periodic):
+    functions, array = differentiable.functions, differentiable.array
+    off, diag = array(np.ones(shape)), array(np.full(shape, -3.0))
+    matrix, options = (off, diag, off), {"axis": axis, "periodic": periodic}
+    sums = (off, RowSums(diag), off)
+    found = [
+        functions.tridiagonal_matvec(*matrix, off, **options),
+        functions.tridiagonal_matvec(*sums, off, **options),
+        functions.residual(*matrix, off, off, **options),
+        functions.solve_tridiagonal(*matrix, off, **options),
+        functions.theta_step(*matrix, off, dt=0.1, source=off, **options),
+        functions.theta_step(*sums, off, dt=0.1, **options),
+        functions.theta_step(*matrix, off, dt=0.1, where=off > 0, **options),
+        functions.factor_theta(*matrix, dt=0.1, **options).step(off),
+        functions.implicit_diffusion(off, 1.0, 1.0, 0.1, axis=axis, value_last=2.0),
+        functions.linear_recurrence(off, off, axis=axis),
+        functions.linear_recurrence(0.5, off, second=off, axis=axis, reverse=periodic),
+    ]
+    assert [tuple(x.shape) for x in found] == [shape] * len(found)
