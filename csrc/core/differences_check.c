@@ -12,8 +12,9 @@ ps_differences_check(const ps_differences *d, const ps_factor *f)
         return PS_BAD_ARGUMENT;
     }
     for (int k = 0; k < PS_DIFFERENCE_ENDS; k++) {
-        if (d->points[k] < 1 || d->points[k] > PS_DIFFERENCE_POINTS ||
-            d->points[k] > d->rows) {
+        const int32_t most = k == 0 ? PS_DIFFERENCE_POINTS : PS_DIFFERENCE_SECOND;
+
+        if (d->points[k] < 1 || d->points[k] > most || d->points[k] > d->rows) {
             return PS_BAD_ARGUMENT;
         }
     }

@@ -10,8 +10,9 @@
 extern "C" {
 #endif
 
-/* Rows at each end with weights of their own, and the most points of such a row. */
-enum { PS_DIFFERENCE_ENDS = 2, PS_DIFFERENCE_POINTS = 64 };
+/* Rows at each end with weights of their own, and the most points of such a row, and of the second
+ * one. */
+enum { PS_DIFFERENCE_ENDS = 2, PS_DIFFERENCE_POINTS = 64, PS_DIFFERENCE_SECOND = 16 };
 
 /* The differences g of the values f of outer * inner lines; with s = 1 if is_even, and
  * s = -1 otherwise,

@@ -197,10 +197,14 @@ template <typename Number> struct PanelDifferences {
     Number *copy;
     int32_t *not_finite;
 
+    __device__ __forceinline__ void begin(PanelGroup<Number> &) const
+    {
+    }
+
     template <typename Request>
-    __device__ __forceinline__ void make(const Around &around, int64_t panel, Pack *place,
-                                         const PanelAhead<Number> &ahead,
-                                         const Request &request_next) const
+    __device__ __forceinline__ void
+    make(const Around &around, PanelGroup<Number> &, int64_t panel, Pack *place,
+         const PanelAhead<Number> &ahead, const Request &request_next) const
     {
         const PanelRange range = around.batch.range_of(panel);
         const bool has_rows = around.chunk.has_rows();
@@ -283,12 +287,13 @@ template <typename Number> struct PanelDifferences {
 /* Lets a source replace the rows of a stage. */
 template <typename Number, typename Source, bool MAKES = Source::makes_rows>
 struct PanelMaker {
-    __device__ __forceinline__ PanelMaker(const Source &, const SharedPanels<Number> &,
+    __device__ __forceinline__ PanelMaker(const Source &, PanelGroup<Number> &,
+                                          const SharedPanels<Number> &,
                                           const PanelChunk<Number> &, const TeamPlace &,
                                           int32_t, int32_t)
     {
     }
-    __device__ __forceinline__ void request(int64_t)
+    __device__ __forceinline__ void begin(int64_t)
     {
     }
     __device__ __forceinline__ void make(int64_t, int64_t, PanelPack<Number> *)
@@ -298,28 +303,33 @@ struct PanelMaker {
 
 template <typename Number, typename Source> struct PanelMaker<Number, Source, true> {
     const Source &source;
+    PanelGroup<Number> &group;
     PanelSurroundings<Number> around;
     PanelAhead<Number> ahead;
 
-    __device__ __forceinline__ PanelMaker(const Source &own,
+    __device__ __forceinline__ PanelMaker(const Source &own, PanelGroup<Number> &room,
                                           const SharedPanels<Number> &batch,
                                           const PanelChunk<Number> &chunk,
                                           const TeamPlace &at, int32_t group_start,
                                           int32_t rows)
-        : source(own), around(batch, chunk, at, group_start, rows, own.is_ring), ahead()
+        : source(own), group(room),
+          around(batch, chunk, at, group_start, rows, own.is_ring), ahead()
     {
     }
-    __device__ __forceinline__ void request(int64_t panel)
+    /* By all threads, before the first panel, which is requested. */
+    __device__ __forceinline__ void begin(int64_t panel)
     {
+        source.begin(group);
         ahead.request(around, panel);
+        __syncthreads();
     }
     /* By all threads; `next` is the panel to request, or negative. */
     __device__ __forceinline__ void make(int64_t panel, int64_t next,
                                          PanelPack<Number> *place)
     {
-        source.make(around, panel, place, ahead, [&] {
+        source.make(around, group, panel, place, ahead, [&] {
             if (next >= 0) {
-                request(next);
+                ahead.request(around, next);
             }
         });
     }
@@ -372,10 +382,10 @@ template <typename Number, typename Exchange, typename Source> struct PanelBlock
         const PanelReducer<Number, Exchange> reducer = {exchange, shared};
         Pack previous[places] = {}; /* right-hand sides of the previous round */
         int stage = 0, before = stages - 1, parity = 0;
-        PanelMaker<Number, Source> maker(source, bulk.batch, chunk, at, bulk.start,
-                                         t.rows);
+        PanelMaker<Number, Source> maker(source, shared.group, bulk.batch, chunk, at,
+                                         bulk.start, t.rows);
 
-        maker.request(panel_of(0));
+        maker.begin(panel_of(0));
         for (int round = 0; round <= rounds; round++) {
             const bool is_last = round == rounds;
             PanelSums<Number> sums = {};

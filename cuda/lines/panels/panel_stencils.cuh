@@ -20,10 +20,27 @@ template <typename Number> struct PanelStencils {
     Weights by;
     bool is_ring;
 
+    /* The weights of ends are in shared memory: a load from the memory of parameters that misses
+     * its cache waits behind the copies of panels. */
+    __device__ __forceinline__ void begin(PanelGroup<Number> &group) const
+    {
+        static_assert(Weights::most <= 4 * PANEL_CHUNKS &&
+                          PS_DIFFERENCE_SECOND <= PANEL_CHUNKS,
+                      "both rows have room");
+        const int k = static_cast<int>(threadIdx.x);
+
+        if (k < by.points[0]) {
+            group.spare(k) = by.end[0][k];
+        }
+        if (k < by.points[1]) {
+            group.other_spare(k) = by.end[1][k];
+        }
+    }
+
     template <typename Request>
-    __device__ __forceinline__ void make(const Around &around, int64_t panel, Pack *place,
-                                         const PanelAhead<Number> &ahead,
-                                         const Request &request_next) const
+    __device__ __forceinline__ void
+    make(const Around &around, PanelGroup<Number> &group, int64_t panel, Pack *place,
+         const PanelAhead<Number> &ahead, const Request &request_next) const
     {
         const PanelRange range = around.batch.range_of(panel);
         const bool has_rows = around.chunk.has_rows();
@@ -42,7 +59,7 @@ template <typename Number> struct PanelStencils {
         if (has_ends) {
 #pragma unroll
             for (int k = 0; k < ends; k++) {
-                end[k] = end_of(around, range, place, from + k);
+                end[k] = end_of(around, group, range, place, from + k);
             }
         }
         __syncthreads();
@@ -96,20 +113,30 @@ template <typename Number> struct PanelStencils {
         }
     }
 
-    __device__ __forceinline__ Pack end_of(const Around &around, const PanelRange &range,
-                                           const Pack *place, int which) const
+    __device__ __forceinline__ Pack end_of(const Around &around,
+                                           PanelGroup<Number> &group,
+                                           const PanelRange &range, const Pack *place,
+                                           int which) const
     {
+        const bool is_first = (which & 1) == 0, at_last = which >= ends;
         const Pack own = around.at(range, place, by.row_of(which));
+        const int count = is_first ? by.points[0] : by.points[1];
         Pack result = {};
 
-        by.each_point(which, [&](Number weight, int32_t row) {
-            const Pack value = around.at(range, place, row);
+#pragma unroll 1
+        for (int k = 0; k < count; k++) {
+            const Number weight = is_first ? group.spare(k) : group.other_spare(k);
+            const Pack value = around.at(range, place, at_last ? around.rows - 1 - k : k);
 
 #pragma unroll
-            for (int k = 0; k < Pack::count; k++) {
-                result.at[k] += weight * (value.at[k] - own.at[k]);
+            for (int j = 0; j < Pack::count; j++) {
+                result.at[j] += weight * (value.at[j] - own.at[j]);
             }
-        });
+        }
+#pragma unroll
+        for (int j = 0; j < Pack::count; j++) {
+            result.at[j] = at_last ? by.sign * result.at[j] : result.at[j];
+        }
         return result;
     }
 };

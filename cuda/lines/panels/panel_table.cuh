@@ -105,6 +105,29 @@ template <typename Number> struct alignas(16) PanelGroup {
     Number u[PANEL_CHUNKS][pitch];
     PanelUnit<Number> unit[PANEL_CHUNKS];
     PanelShare<Number> share[PANEL_CHUNKS];
+
+    /* Beyond the places of its chunks a group has room for 4 * PANEL_CHUNKS numbers, which a
+     * source can use, and for PANEL_CHUNKS others. */
+    __device__ __forceinline__ Number &spare(int k)
+    {
+        PanelRow<Number> &of_row = row[k / 4][pitch - 1];
+        PanelSums<Number> &of_sums = count[k / 4][pitch - 1];
+
+        switch (k % 4) {
+        case 0:
+            return of_row.m;
+        case 1:
+            return of_row.p;
+        case 2:
+            return of_sums.first;
+        default:
+            return of_sums.d;
+        }
+    }
+    __device__ __forceinline__ Number &other_spare(int k)
+    {
+        return u[k][pitch - 1];
+    }
 };
 
 /* The table of a matrix with `groups` groups in memory. */

@@ -206,6 +206,7 @@ __launch_bounds__(SharedLimits<Number>::threads)
     SharedFactor<Number, ROWS> factor;
 
     scheduler.begin();
+    const auto *const weight = source.begin();
     RequestedMatrix<Number> requested = request(job, self, level, factor);
     for (int k = 0; k < ahead && shape.stages > 1; k++) {
         load_next(k);
@@ -252,7 +253,7 @@ __launch_bounds__(SharedLimits<Number>::threads)
             const int systems = in_bulk ? range.systems : range.systems - self.first;
             const auto skews = copier.skews(range);
 
-            source.template make<ROWS>(shape, self, tile, systems, skews);
+            source.template make<ROWS>(weight, shape, self, tile, systems, skews);
             worker.solve(tile, systems, skews);
         }
         if (in_bulk && shape.stages > 1) {

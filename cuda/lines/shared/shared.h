@@ -81,9 +81,15 @@ template <typename Number> struct SharedJob : ps_cuda_shared_plan {
 /* The right-hand sides are those in memory: a source of tiles, as SharedSidesOfDifferences in
  * shared_differences.cuh. */
 struct SharedSides {
+    __device__ __forceinline__ const void *begin() const
+    {
+        return nullptr;
+    }
+
     template <int ROWS, typename Place, typename Number, typename Skews>
-    __device__ __forceinline__ void make(const ps_cuda_shared_shape &, const Place &,
-                                         Number *, int, const Skews &) const
+    __device__ __forceinline__ void make(const void *, const ps_cuda_shared_shape &,
+                                         const Place &, Number *, int,
+                                         const Skews &) const
     {
     }
 };

@@ -20,6 +20,7 @@ static constexpr int most_stencil_rounds = 8;
 template <typename Number, int ROWS> struct SharedDifferences {
     static constexpr int reach = 2, ends = 4; /* rows beside one; ends of a system */
     const Differences<Number> &by;
+    const Number *weight; /* of ends, in shared memory: [end][point] */
     const ps_cuda_shared_shape &shape;
     const SharedThreadPlace &self;
 
@@ -131,7 +132,8 @@ template <typename Number, int ROWS> struct SharedDifferences {
     __device__ __forceinline__ Number end_of(const Number *system, int which) const
     {
         constexpr int together = Differences<Number>::together;
-        const int i = which & 1, count = by.points[i];
+        const int i = which & 1, count = i == 0 ? by.points[0] : by.points[1];
+        const Number *const own_weight = weight + i * Differences<Number>::most;
         const bool at_last = which >= Differences<Number>::ends;
         const int step = at_last ? -1 : 1;
         const Number *const from = system + (at_last ? shape.rows - 1 : 0);
@@ -154,7 +156,7 @@ template <typename Number, int ROWS> struct SharedDifferences {
 #pragma unroll
                 for (int q = 0; q < together; q++) {
                     if (k + q < count) {
-                        sum += by.end[i][k + q] * (from[(k + q) * step] - own);
+                        sum += own_weight[k + q] * (from[(k + q) * step] - own);
                     }
                 }
             }
@@ -220,16 +222,31 @@ template <typename Number, int ROWS> struct SharedDifferences {
     }
 };
 
-/* The source. */
+/* The source. Weights of ends are in shared memory: a load from the memory of parameters that misses
+ * its cache waits behind the copies of tiles. */
 template <typename Number> struct SharedSidesOfDifferences {
     Differences<Number> by;
 
+    /* By all threads of a block, before a barrier; the weights. */
+    __device__ __forceinline__ const Number *begin() const
+    {
+        using Weights = Differences<Number>;
+        __shared__ Number weight[Weights::ends * Weights::most];
+
+        for (int k = threadIdx.x; k < Weights::ends * Weights::most; k += blockDim.x) {
+            weight[k] = by.end[k / Weights::most][k % Weights::most];
+        }
+        return weight;
+    }
+
     template <int ROWS, typename Skews>
-    __device__ __forceinline__ void make(const ps_cuda_shared_shape &shape,
+    __device__ __forceinline__ void make(const Number *weight,
+                                         const ps_cuda_shared_shape &shape,
                                          const SharedThreadPlace &self, Number *tile,
                                          int systems, const Skews &skews) const
     {
-        SharedDifferences<Number, ROWS>{by, shape, self}.make(tile, systems, skews);
+        SharedDifferences<Number, ROWS>{by, weight, shape, self}.make(tile, systems,
+                                                                      skews);
     }
 };
 
