@@ -59,20 +59,22 @@ template <typename Unit, int ENTRIES> struct BlockExchange {
 /* The rounds of the messages of a cluster. Buffers alternate, so that writers need not
  * wait for readers: a block that is one round ahead has received the messages of all other
  * blocks, which have read those of the round before. */
-struct ClusterRounds {
-    Arrivals *arrivals; /* two, in shared memory */
+template <int LOG> struct RoundsOf {
+    static constexpr int buffers = 1 << LOG;
+    Arrivals *arrivals; /* one for each buffer, in shared memory */
     int32_t round;
 
     /* Called by one thread; other blocks may send after a barrier of the cluster. */
     __device__ __forceinline__ void init() const
     {
-        arrivals[0].init(1);
-        arrivals[1].init(1);
+        for (int k = 0; k < buffers; k++) {
+            arrivals[k].init(1);
+        }
     }
     /* The buffer of this round. */
     __device__ __forceinline__ int32_t turn() const
     {
-        return round & 1;
+        return round & (buffers - 1);
     }
     __device__ __forceinline__ Arrivals &now() const
     {
@@ -85,9 +87,11 @@ struct ClusterRounds {
     }
     __device__ __forceinline__ void wait() const
     {
-        now().wait(round >> 1 & 1);
+        now().wait(round >> LOG & 1);
     }
 };
+
+using ClusterRounds = RoundsOf<1>;
 
 } // namespace pysolvers::join
 
