@@ -270,6 +270,15 @@ struct RingPlace {
             parity ^= 1;
         }
     }
+    /* Wait for the barrier of the slot, of so many slots, and advance; returns the slot. */
+    __device__ __forceinline__ int32_t wait(Arrivals *barriers, int32_t slots)
+    {
+        const int32_t now = slot;
+
+        barriers[now].wait(parity);
+        advance(slots);
+        return now;
+    }
 };
 
 /* Copy to shared memory, by one thread. Addresses and size are multiples of 16 bytes. */

@@ -37,11 +37,11 @@ def error(matrix, rhs, x, axis, **options):
 
 @pytest.mark.parametrize("sides", [2, 3, 4, 8])
 @pytest.mark.parametrize("rows", ROWS)
-@pytest.mark.parametrize("count", [37, 132])
+@pytest.mark.parametrize("count", [37, 101, 132])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_lengths(rng, dtype, axis, count, rows, sides):
-    """132 systems are copied in bulk, 37 number by number, and 64 rows by 16 bytes."""
+    """132 systems are copied in bulk, 37 and 101 number by number, and 64 rows by 16 bytes."""
     matrix, rhs = batch(rng, rows, count, sides, axis, dtype)
 
     x = solve(matrix, rhs, axis, pivot=False)
@@ -61,11 +61,12 @@ def test_numbers_of_sides_and_systems(rng, dtype, axis, count, sides):
     assert error(matrix, rhs, x, axis) <= 20
 
 
-@pytest.mark.parametrize("rows", [3, 16, 17, 70, 130, 600, 2049])
+@pytest.mark.parametrize("count", [100, 101])
+@pytest.mark.parametrize("rows", [3, 16, 17, 64, 70, 130, 600, 2049])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_periodic(rng, dtype, axis, rows):
-    matrix, rhs = batch(rng, rows, 100, 4, axis, dtype)
+def test_periodic(rng, dtype, axis, rows, count):
+    matrix, rhs = batch(rng, rows, count, 4, axis, dtype)
 
     x = solve(matrix, rhs, axis, periodic=True)
 
@@ -93,11 +94,12 @@ def test_parts_of_arrays_in_place(rng, dtype, axis, rows, before, behind):
     assert not cupy.asnumpy(arrays[3]).any()
 
 
-@pytest.mark.parametrize("rows", [20, 70, 600])
+@pytest.mark.parametrize("count", [100, 101])
+@pytest.mark.parametrize("rows", [20, 64, 70, 600])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_singular_and_not_dominant_matrices_between_others(rng, dtype, axis, rows):
-    matrix, rhs = batch(rng, rows, 100, 4, axis, dtype)
+def test_singular_and_not_dominant_matrices_between_others(rng, dtype, axis, rows, count):
+    matrix, rhs = batch(rng, rows, count, 4, axis, dtype)
     by_row = [a if axis == 1 else a.T for a in matrix]
     for a in by_row:
         a[5, rows // 2] = 0
@@ -107,7 +109,7 @@ def test_singular_and_not_dominant_matrices_between_others(rng, dtype, axis, row
 
     x, rhs = (a if axis == 1 else a.swapaxes(1, 2) for a in (x, rhs))
     assert np.isnan(x[:, 5]).all()
-    others = np.arange(100) != 5
+    others = np.arange(count) != 5
     of_others = [a[others] for a in by_row]
     assert error(of_others, rhs[:, others], x[:, others], 1) <= 20
 
@@ -122,16 +124,19 @@ def test_a_side_that_is_not_finite_harms_no_other(rng):
     assert error(matrix, rhs[::2], x[::2], 0) <= 20
 
 
-@pytest.mark.parametrize("rows", [20, 300])
+@pytest.mark.parametrize("more", [0, 1])
+@pytest.mark.parametrize("rows", [20, 64, 300])
 @pytest.mark.parametrize("axis", [0, 1])
-def test_more_tiles_than_blocks(rng, axis, rows):
-    """Blocks and clusters draw their tiles."""
+def test_more_tiles_than_blocks(rng, axis, rows, more):
+    """Blocks and clusters draw their tiles; with one system more no other begins at 16 bytes."""
     count = 32 * 16 * 132
     matrix, rhs = batch(rng, rows, 64, 2, axis, np.float32)
-    repeated = [np.concatenate([a] * (count // 64), axis=-1 - axis) for a in (*matrix, rhs)]
+    repeated = [np.concatenate([a] * (count // 64 + 1), axis=-1 - axis) for a in (*matrix, rhs)]
+    cut = [a[..., : count + more] if axis == 0 else a[..., : count + more, :] for a in repeated]
 
-    x = solve(repeated[:3], repeated[3], axis, pivot=False)
+    x = solve(cut[:3], cut[3], axis, pivot=False)
 
+    x = x[..., :count] if axis == 0 else x[..., :count, :]
     parts = np.split(x, count // 64, axis=-1 - axis)
     assert error(matrix, rhs, parts[-1], axis) <= 20
     for part in parts:

@@ -25,13 +25,27 @@ namespace pysolvers::sides {
 using namespace device;
 using namespace join;
 
+/* copies_done_but() for a number of groups that is known at run time only, at most MOST. */
+template <int MOST>
+__device__ __forceinline__ void
+copies_done_but_some(int count)
+{
+    if constexpr (MOST > 0) {
+        if (count < MOST) {
+            copies_done_but_some<MOST - 1>(count);
+            return;
+        }
+    }
+    copies_done_but<MOST>();
+}
+
 /* What the threads of a block share. */
 struct RingState {
     static constexpr int most_slots = 16;
     Arrivals full[most_slots]; /* of the slots: their copies */
     Arrivals
         done[most_slots]; /* and of the warps that no longer use them, if they arrive */
-    Arrivals others[2];   /* messages of the blocks of a cluster */
+    Arrivals others[4];   /* messages of the blocks of a cluster */
     Arrivals drawn[4];    /* tickets of a cluster */
     uint32_t tickets[4];
     int64_t
@@ -49,17 +63,18 @@ struct RingState {
         for (Arrivals &of_ticket : drawn) {
             of_ticket.init(1);
         }
-        others[0].init(1);
-        others[1].init(1);
+        for (Arrivals &of_blocks : others) {
+            of_blocks.init(1);
+        }
     }
 };
 
 /* Row i of a matrix at slots of its diagonals, `step` numbers apart: row `row` of its system, or a
- * pad; `last` is the last row of the system. */
+ * pad; `ends` if it is the last row of a system that is not periodic. */
 template <typename Number>
 __device__ __forceinline__ Row<Number>
 row_of_matrix(const Number *lower, const Number *diag, const Number *upper, int32_t at,
-              int32_t row, int32_t last, bool periodic)
+              int32_t row, bool ends, bool periodic)
 {
     Row<Number> found = copy_row<Number>();
 
@@ -69,7 +84,7 @@ row_of_matrix(const Number *lower, const Number *diag, const Number *upper, int3
     if (!periodic && row == 0) {
         found.lower = Number(0);
     }
-    if (!periodic && row == last) {
+    if (ends) {
         found.upper = Number(0);
     }
     return found;
@@ -183,6 +198,67 @@ template <bool IS_CLUSTER, typename Job, typename Copies> struct RingLoader {
         }
     }
 };
+
+/* The ring of threads that copy for themselves, as far ahead as there are slots; other threads use
+ * neither the parts of the slots nor the copies. `Copies` has tile(turn), and load(slot, q, side,
+ * tile) of input q. */
+template <typename Job, typename Copies> struct OwnRing {
+    using Number = typename Job::Number;
+    const Job &job;
+    const Copies &copies;
+    Number *const slots;
+    int32_t turn = 0, item = 0;       /* the next one to be copied, of which tile */
+    int32_t copied = 0, now = 0;      /* the slots of that item and of the next one */
+    int32_t free = 0, unfinished = 0; /* slots; copies that were not awaited */
+
+    /* So many items more are no longer used. */
+    __device__ __forceinline__ void release(int32_t count)
+    {
+        free += count;
+        while (free > 0) {
+            if (item == 3 + job.sides) {
+                item = 0;
+                turn++;
+            }
+            const int64_t tile = copies.tile(turn);
+
+            if (tile >= job.tiles) {
+                return;
+            }
+            copies.load(slots + copied * job.shape.numbers, min(item, 3),
+                        max(item - 3, 0), tile);
+            copies_committed();
+            copied = following(copied);
+            item++;
+            free--;
+            unfinished++;
+        }
+    }
+
+    /* The slot of the next item, whose copies by this thread are complete. */
+    __device__ __forceinline__ Number *wait()
+    {
+        Number *const slot = slots + now * job.shape.numbers;
+
+        unfinished--;
+        copies_done_but_some<most_slots - 1>(unfinished);
+        now = following(now);
+        return slot;
+    }
+
+  private:
+    __device__ __forceinline__ int32_t following(int32_t slot) const
+    {
+        return slot + 1 < job.shape.slots ? slot + 1 : 0;
+    }
+};
+
+template <typename Job>
+__device__ __forceinline__ const Input<typename Job::Number> &
+input_of_item(const Job &job, int q)
+{
+    return q == 0 ? job.t.lower : q == 1 ? job.t.diag : q == 2 ? job.t.upper : job.t.rhs;
+}
 
 /* Write what is known of the matrix of system `system`, the part of it that `lane` of `lanes`
  * threads writes. */

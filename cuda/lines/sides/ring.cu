@@ -9,13 +9,6 @@
 
 namespace pysolvers::sides {
 
-/* Rows of 256 bytes for short systems, of 128 for those that need more chunks. */
-static int32_t
-width_of(int64_t rows, int32_t bytes)
-{
-    return (divided_up(rows, ring_rows) <= ring_chunks / 2 ? 256 : 128) / bytes;
-}
-
 /* As many slots as fit with as many blocks on a multiprocessor as have enough slots. */
 static bool
 set_slots(int32_t bytes, const ps_cuda_device *device, SideRing *s)
@@ -23,30 +16,60 @@ set_slots(int32_t bytes, const ps_cuda_device *device, SideRing *s)
     const size_t slot = static_cast<size_t>(s->numbers) * bytes;
     const size_t others = bytes == 4 ? bytes_of_arrays<RingExchange<float>>(*s)
                                      : bytes_of_arrays<RingExchange<double>>(*s);
+    const int enough = s->by_threads ? 6 : 7;
 
     for (int blocks = 4; blocks >= 1; blocks--) {
         s->slots = slots_that_fit(device, blocks, slot, others);
-        if (s->slots >= (blocks > 1 ? 7 : least_slots)) {
+        if (s->slots >= (blocks > 1 ? enough : least_slots)) {
             return true;
         }
     }
     return false;
 }
 
+/* A shape with `blocks` blocks and rows of so many bytes, if it fits. */
 static bool
-shape_by_column(int64_t rows, int32_t bytes, const ps_cuda_device *device, SideRing *s)
+shape_with(int64_t rows, int32_t bytes, bool by_threads, int32_t blocks,
+           int32_t row_bytes, const ps_cuda_device *device, SideRing *s)
 {
-    *s = {static_cast<int32_t>(rows), width_of(rows, bytes), 0, 1, 0, 0, 0};
-    while (s->blocks < ring_blocks &&
-           divided_up(rows, ring_rows * s->blocks) > ring_chunks) {
-        s->blocks *= 2;
-    }
-    s->width = s->blocks > 1 ? 128 / bytes : s->width;
-    s->chunks = static_cast<int32_t>(divided_up(rows, ring_rows * s->blocks));
-    s->before = s->blocks * s->block_rows() - s->rows;
+    *s = {};
+    s->rows = static_cast<int32_t>(rows);
+    s->width = row_bytes / bytes;
+    s->blocks = blocks;
+    s->by_threads = by_threads;
+    s->chunks = static_cast<int32_t>(divided_up(rows, ring_rows * blocks));
+    s->before = blocks * s->block_rows() - s->rows;
     s->numbers = s->block_rows() * s->width;
-    return s->chunks <= ring_chunks && s->blocks <= device->cluster_blocks &&
-           s->threads() <= (bytes == 4 ? 608 : 352) && set_slots(bytes, device, s);
+    const int32_t most =
+        bytes == 4 ? side_ring_threads<float> : side_ring_threads<double>;
+
+    return s->chunks <= ring_chunks && blocks <= device->cluster_blocks &&
+           s->threads() <= most && set_slots(bytes, device, s);
+}
+
+/* Rows of 256 bytes for short systems, and in float64 for those that two blocks hold (10 sides of
+ * 200 rows take 0.88 of the time of one block with rows of 128 bytes). Otherwise of 128 bytes, but
+ * of 256 if they begin anywhere. */
+static bool
+shape_by_column(int64_t rows, int32_t bytes, bool by_threads,
+                const ps_cuda_device *device, SideRing *s)
+{
+    const auto with = [&](int32_t blocks, int32_t row_bytes) {
+        return shape_with(rows, bytes, by_threads, blocks, row_bytes, device, s);
+    };
+    const bool is_short = divided_up(rows, ring_rows) <= ring_chunks / 2;
+
+    if (((by_threads || is_short) && with(1, 256)) ||
+        (!by_threads && bytes == 8 && !is_short && with(2, 256))) {
+        return true;
+    }
+    const int32_t row_bytes = by_threads ? 256 : 128;
+    int32_t blocks = by_threads ? 2 : 1;
+
+    while (blocks <= ring_blocks && !with(blocks, row_bytes)) {
+        blocks *= 2;
+    }
+    return blocks <= ring_blocks;
 }
 
 /* The tensor map of an operand: columns, rows, planes. */
@@ -91,18 +114,37 @@ map_operands(const ps_tridiag &t, const SideRing &s, SideRingJob<Number> *job)
            map_operand(t, s, t.x.data, t.x.stride, t.rows, t.outer, first, &job->first_x);
 }
 
+/* Whether the systems of all operands are neighbours in memory. */
+static bool
+lie_side_by_side(const ps_tridiag &t)
+{
+    return t.lower.stride.inner == 1 && t.diag.stride.inner == 1 &&
+           t.upper.stride.inner == 1 && t.rhs.stride.inner == 1 &&
+           t.x.stride.inner == 1 && t.x.stride.row != 1;
+}
+
+/* Few sides are faster in groups, or one after the other in the kernels of one side: in clusters, and
+ * of short systems of float64 that begin anywhere. */
 static bool
 accepts(const ps_tridiag *t, const ps_cuda_device *device, SideRing *shape)
 {
+    const int32_t bytes = static_cast<int32_t>(ps_dtype_size(t->dtype));
+    const bool has_many_sides = t->outer > most_sides;
     SideRingJob<float> job;
 
     if (!has_side_groups(*t) || t->rows < 2 || device->capability < 90) {
         return false;
     }
-    return shape_by_column(t->rows, static_cast<int32_t>(ps_dtype_size(t->dtype)), device,
-                           shape) &&
-           (shape->blocks == 1 || t->outer > most_sides) && t->inner >= shape->width &&
-           map_operands(*t, *shape, &job);
+    if (shape_by_column(t->rows, bytes, false, device, shape) &&
+        map_operands(*t, *shape, &job)) {
+        const bool is_cluster = shape->blocks > 1 && shape->width * bytes == 128;
+
+        return (!is_cluster || has_many_sides) && t->inner >= shape->width;
+    }
+    return lie_side_by_side(*t) && shape_by_column(t->rows, bytes, true, device, shape) &&
+           t->inner >= shape->width &&
+           (has_many_sides ||
+            (bytes == 4 ? shape->blocks <= 2 : shape->blocks == 1 && t->rows > 64));
 }
 
 static ps_status
@@ -113,8 +155,12 @@ solve(const ps_tridiag *t, const SideRing &shape, const ps_cuda_device *device,
         using Number = decltype(zero);
         SideRingJob<Number> job = {tiles_of<Number>(*t, shape, device, marks, work)};
 
-        return map_operands(*t, shape, &job) ? launch_side_ring(job, stream)
-                                             : PS_DEVICE_FAILURE;
+        if (shape.by_threads && shape.blocks > 1) {
+            job.work_queue = nullptr; /* equal shares of the tiles */
+        }
+        return shape.by_threads || map_operands(*t, shape, &job)
+                   ? launch_side_ring(job, stream)
+                   : PS_DEVICE_FAILURE;
     });
 }
 

@@ -5,17 +5,19 @@
  * shared memory (loader.cuh): 7 operations per row of a side. A thread has a chunk of rows of one
  * system. Other threads, one for each system, join the chunks of a side, with multipliers that are
  * kept as well, while the chunks of the next side are reduced and those of the one before are
- * substituted; one more warp copies, by tensor maps. There is one barrier for each side. x may be
- * rhs. No pivoting: stable for diagonally dominant systems. From sm_90 on.
+ * substituted; one more warp copies, by tensor maps. Rows that do not begin at multiples of 16 bytes
+ * are copied by the threads of the chunks, number by number, each for itself, and x is stored by
+ * them. There is one barrier for each side. A cluster joins a side in two steps, by two sets of
+ * threads: one sends the loads of the block, the other one finds y from those of all blocks. x may
+ * be rhs. No pivoting: stable for diagonally dominant systems. From sm_90 on.
  *
- * On an H200, parts of the speed of a copy of these words: up to 256 rows, 0.90 to 1.02 for 3 sides
- * and 0.79 to 0.97 for 10; in clusters, with 512 and 1000 rows, 0.66 to 0.77 for 10. Fewer than four
- * sides are faster in groups there. The join of the chunks, one after the other in a thread, limits
- * clusters and long systems. Not faster: in that thread, numbers of four units that are read before
- * others are written (0.97 to 1.2 of the time); and no other threads, but loads that are transposed
- * in shared memory, so that neighbouring lanes join the chunks: up to 256 rows 0.99 to 1.45 of the
- * time of 3 sides and 0.99 to 1.31 of 10, in clusters 1.04 to 1.38 of that of groups of 3 sides, and
- * 0.90 to 1.08 of 10.
+ * On an H200, parts of the speed of a copy of these words: up to 256 rows, 0.90 to 1.06 for 3 sides
+ * and 0.88 to 1.02 for 10; in clusters with 512 to 2000 rows, 0.62 to 0.89 for 10; 0.40 to 0.70 where
+ * rows begin anywhere, because of the stores. Fewer than four sides are faster in groups in clusters.
+ * Not faster: in the thread that joins, numbers of four units that are read before others are
+ * written (0.97 to 1.2 of the time); no other threads, but loads that are transposed in shared
+ * memory, so that neighbouring lanes join the chunks (0.99 to 1.45 up to 256 rows, in clusters 1.04
+ * to 1.38 of groups of 3 sides, and 0.90 to 1.08 of 10); two steps for one block (0.99 to 1.03).
  */
 #ifndef PS_CUDA_LINES_SIDES_RING_CUH
 #define PS_CUDA_LINES_SIDES_RING_CUH
@@ -176,13 +178,17 @@ template <typename Number> struct RingCopies {
 template <typename Number, bool IS_CLUSTER>
 using SideRingLoader = RingLoader<IS_CLUSTER, SideRingJob<Number>, RingCopies<Number>>;
 
+/* With four buffers: a block sends the messages of a side before all blocks have read those of the
+ * third one before it. */
+using RingRounds = RoundsOf<2>;
+
 /* Of a system of a block, the thread that joins its chunks. */
 template <typename Number, bool IS_CLUSTER> struct RingJoiner {
     static constexpr int rows = ring_rows;
     const SideRingJob<Number> &job;
     const RingExchange<Number> &exchange;
     const int32_t rank, own; /* system of the tile */
-    ClusterRounds rounds;
+    RingRounds rounds;
     const UnitArray units, values;
     RingUnits<Number> chunks, blocks;
 
@@ -277,53 +283,72 @@ template <typename Number, bool IS_CLUSTER> struct RingJoiner {
     }
 
     /* y of the chunks of a side, from their loads. */
-    __device__ __forceinline__ void solve(int32_t turn)
+    __device__ __forceinline__ void solve(int32_t side) const
     {
-        const SideRing &s = job.shape;
-        [[maybe_unused]] const int32_t width = s.width;
-        const Number *const from =
-            exchange.load + 2 * turn * units.all + units.at(0, own);
-        Number *const to = exchange.y + turn * values.all + values.at(0, own);
-        const auto of_chunk = [&](int i) {
-            return Load<Number>{from[i * units.along], from[units.all + i * units.along]};
-        };
-        Number y_left, y;
+        const Number y = closed(chunks.reduce(loads_of(side)));
 
-        if constexpr (IS_CLUSTER) {
-            const RingLoad<Number> mine = {chunks.reduce(of_chunk)};
-            RingLoad<Number> *const of_blocks =
-                exchange.loads + rounds.turn() * s.blocks * width + own;
+        substitute(side, job.t.periodic ? y : Number(0), y);
+    }
 
-            if (own == 0) {
-                rounds.expect(s.blocks * width *
-                              static_cast<uint32_t>(sizeof(RingLoad<Number>)));
-            }
-            for (int b = 0; b < s.blocks; b++) {
-                send(of_blocks + rank * width, mine, rounds.now(), b);
-            }
-            rounds.wait();
-            rounds.round++;
+    /* The same in two steps of a cluster: the load of the block is sent; y is found from those of all
+     * blocks. */
+    __device__ __forceinline__ void begin_side(int32_t side)
+    {
+        const int32_t width = job.shape.width, count = job.shape.blocks;
+        const RingLoad<Number> mine = {chunks.reduce(loads_of(side))};
 
-            const auto of_block = [&](int b) { return of_blocks[b * width].load; };
-            Number *const ends = exchange.ends + own;
-            const Number last = closed(blocks.reduce(of_block));
-
-            y_left = job.t.periodic ? last : Number(0);
-            blocks.substitute(of_block, y_left, last,
-                              [&](int b) -> Number & { return ends[b * width]; });
-            y = ends[rank * width];
-            y_left = rank > 0 ? ends[(rank - 1) * width] : y_left;
+        if (own == 0) {
+            rounds.expect(count * width *
+                          static_cast<uint32_t>(sizeof(RingLoad<Number>)));
         }
-        else {
-            y = closed(chunks.reduce(of_chunk));
-            y_left = job.t.periodic ? y : Number(0);
+        for (int b = 0; b < count; b++) {
+            send(received() + rank * width, mine, rounds.now(), b);
         }
-        to[0] = y_left;
-        chunks.substitute(of_chunk, y_left, y,
-                          [&](int i) -> Number & { return to[(i + 1) * values.along]; });
+        rounds.round++;
+    }
+    __device__ __forceinline__ void end_side(int32_t side)
+    {
+        const int32_t width = job.shape.width;
+        const RingLoad<Number> *const of_blocks = received();
+        const auto of_block = [&](int b) { return of_blocks[b * width].load; };
+        Number *const ends = exchange.ends + own;
+
+        rounds.wait();
+        rounds.round++;
+
+        const Number last = closed(blocks.reduce(of_block));
+        const Number y_left = job.t.periodic ? last : Number(0);
+
+        blocks.substitute(of_block, y_left, last,
+                          [&](int b) -> Number & { return ends[b * width]; });
+        substitute(side, rank > 0 ? ends[(rank - 1) * width] : y_left,
+                   ends[rank * width]);
     }
 
   private:
+    __device__ __forceinline__ void substitute(int32_t side, Number y_left,
+                                               Number y) const
+    {
+        Number *const to = exchange.y + (side & 1) * values.all + values.at(0, own);
+
+        to[0] = y_left;
+        chunks.substitute(loads_of(side), y_left, y,
+                          [&](int i) -> Number & { return to[(i + 1) * values.along]; });
+    }
+    /* The loads of the blocks in this round. */
+    __device__ __forceinline__ RingLoad<Number> *received() const
+    {
+        return exchange.loads + rounds.turn() * job.shape.blocks * job.shape.width + own;
+    }
+    __device__ __forceinline__ auto loads_of(int32_t side) const
+    {
+        const Number *const from =
+            exchange.load + 2 * (side % 3) * units.all + units.at(0, own);
+        const int32_t along = units.along, all = units.all;
+
+        return
+            [=](int i) { return Load<Number>{from[i * along], from[all + i * along]}; };
+    }
     /* The level that closes the system. */
     __device__ __forceinline__ const RingUnits<Number> &top() const
     {
@@ -364,6 +389,7 @@ template <typename Number, int ROW_BYTES> struct RingWorker {
                                               const Number *upper, bool there)
     {
         const int32_t first = there ? start : -rows_of;
+        const bool ends = !job.t.periodic && first + rows_of == job.shape.rows;
         BadPivot bad_pivot;
         bool not_dominant = false;
         const Frame<Number> frame = eliminate_chunk(
@@ -371,7 +397,7 @@ template <typename Number, int ROW_BYTES> struct RingWorker {
             [&](int i) {
                 const Row<Number> row =
                     row_of_matrix(lower, diag, upper, offset + i * step, first + i,
-                                  job.shape.rows - 1, job.t.periodic);
+                                  i == rows_of - 1 && ends, job.t.periodic);
 
                 not_dominant =
                     not_dominant | !is_dominant(row.lower, row.diag, row.upper);
@@ -390,10 +416,11 @@ template <typename Number, int ROW_BYTES> struct RingWorker {
     }
 
     /* The load of the chunk for the side in a slot. */
-    __device__ __forceinline__ void reduce(const Number *slot, int32_t turn) const
+    __device__ __forceinline__ void reduce(const Number *slot, int32_t side) const
     {
         const Number *const from = slot + offset;
-        Number *const to = exchange.load + 2 * turn * units.all + units.at(chunk, system);
+        Number *const to =
+            exchange.load + 2 * (side % 3) * units.all + units.at(chunk, system);
         const Load<Number> load =
             factor.reduce_each([&](int i) { return from[i * step]; });
 
@@ -404,71 +431,190 @@ template <typename Number, int ROW_BYTES> struct RingWorker {
     /* x in the place of the side. */
     __device__ __forceinline__ void substitute(Number *slot, int32_t turn) const
     {
-        const Number *const y = exchange.y + turn * values.all + values.at(chunk, system);
         Number *const at = slot + offset;
-        const auto put = [&](int i, const Number &x) { at[i * step] = x; };
 
-        factor.substitute_each([&](int i) { return at[i * step]; }, put, y[0],
+        substitute(at, turn, [&](int i, const Number &x) { at[i * step] = x; });
+    }
+
+    /* x in memory, of side `side` of system `of_batch`. */
+    __device__ __forceinline__ void substitute(Number *slot, int32_t turn, int32_t side,
+                                               int64_t of_batch) const
+    {
+        const int64_t row = job.t.x.row;
+        Number *x = job.t.x.system(side, of_batch) + (start + rows_of - 1) * row;
+
+        substitute(slot + offset, turn, [&](int i, const Number &value) {
+            if (start + i >= 0) {
+                *x = value;
+            }
+            x -= row;
+        });
+    }
+
+  private:
+    /* put(i, x) for all rows, the last one first; the side is at `at`. */
+    template <typename Put>
+    __device__ __forceinline__ void substitute(Number *at, int32_t turn,
+                                               const Put &put) const
+    {
+        const Number *const y = exchange.y + turn * values.all + values.at(chunk, system);
+
+        factor.substitute_each([&](int i) { return at[i * step]; },
+                               [&](int i, const Number &g) { at[i * step] = g; }, y[0],
                                y[values.along], put);
     }
 };
 
+/* The items of the ring as a thread of a chunk uses them, if a warp copies them. */
+template <typename Number> struct CopiedItems {
+    const SideRing &s;
+    RingState &state;
+    Number *const slots;
+    RingPlace place = {0, 0};
+
+    /* The slot of the next item. */
+    __device__ __forceinline__ Number *wait()
+    {
+        return slots + place.wait(state.full, s.slots) * s.numbers;
+    }
+};
+
+/* Copies of the rows of a chunk by its thread, number by number; zeros in place of rows that there are
+ * not. */
+template <typename Number, int ROW_BYTES> struct ChunkCopies {
+    static constexpr int step = ROW_BYTES / static_cast<int>(sizeof(Number));
+    const SideRingJob<Number> &job;
+    const RingState &state;
+    const RingWorker<Number, ROW_BYTES> &worker;
+
+    __device__ __forceinline__ int64_t tile(int32_t turn) const
+    {
+        return state.tiles[turn & 3];
+    }
+    __device__ __forceinline__ void load(Number *slot, int q, int32_t side,
+                                         int64_t tile) const
+    {
+        const Systems<Number> &t = job.t;
+        const Input<Number> &in = input_of_item(job, q);
+        const int64_t system = tile * job.shape.width + worker.system;
+        const int32_t start = worker.start;
+        const int32_t first = q == 0 && !t.periodic ? 1 : 0;
+        const int32_t end = q == 2 && !t.periodic ? t.rows - 1 : t.rows;
+        const bool there = system < t.inner;
+        const Number *from = in.system(side, system) + start * in.row;
+        Number *const to = slot + worker.offset;
+
+#pragma unroll
+        for (int i = 0; i < ring_rows; i++) {
+            copy_async_of_line_or_clear<sizeof(Number)>(
+                to + i * step, from, there && start + i >= first && start + i < end);
+            from += in.row;
+        }
+    }
+};
+
+/* If threads copy: the tile of a turn. The first three are known before; each of the others either
+ * follows in equal shares or is that of a ticket. */
+template <typename Number>
+__device__ __forceinline__ int64_t
+tile_of_turn(const SideRingJob<Number> &job, int32_t turn, uint32_t ticket)
+{
+    const int64_t blocks = job.shape.blocks, step = gridDim.x / blocks;
+
+    return job.work_queue != nullptr && turn > 2
+               ? 3 * step + ticket
+               : (blocks > 1 ? cluster_of_grid() : blockIdx.x) + turn * step;
+}
+
 /* The roles of the warps of a block. All of them pass the same barriers: one after the elimination
- * of a tile's matrices, one after the reduction of its first side, one for each side, and one at
+ * of a tile's matrices, one after the reduction of its first side, one for each step, and one at
  * the end. Between two of them, side s + 1 is reduced, side s is joined, side s - 1 is substituted
- * and side s - 2 is stored. */
-template <typename Number, int ROW_BYTES>
+ * and side s - 2 is stored. A cluster joins a side in two steps, so that it does not wait for the
+ * messages: the sides after the first two are one step later, and a tile has one step more. */
+template <typename Number, bool IS_CLUSTER, int ROW_BYTES, bool BY_THREADS>
 __device__ __forceinline__ void
 work_on_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchange,
               RingState &state, Number *slots, int32_t rank)
 {
     const SideRing &s = job.shape;
-    const int32_t size = s.numbers, sides = job.sides;
+    const int32_t sides = job.sides;
     const bool works = static_cast<int32_t>(threadIdx.x) < s.chunks * s.width;
     RingWorker<Number, ROW_BYTES> worker(job, exchange, works ? threadIdx.x : 0, rank);
-    RingPlace place = {0, 0};
-    const auto wait = [&]() {
-        Number *const slot = slots + place.slot * size;
+    using Copies = ChunkCopies<Number, ROW_BYTES>;
+    const Copies copies = {job, state, worker};
+    auto items = [&] {
+        if constexpr (BY_THREADS) {
+            return OwnRing<SideRingJob<Number>, Copies>{job, copies, slots};
+        }
+        else {
+            return CopiedItems<Number>{s, state, slots};
+        }
+    }();
 
-        state.full[place.slot].wait(place.parity);
-        place.advance(s.slots);
-        return slot;
-    };
-
+    if constexpr (BY_THREADS) {
+        items.release(s.slots);
+    }
 #pragma unroll 1
     for (int32_t turn = 0; state.tiles[turn & 3] < job.tiles; turn++) {
         const int64_t system = state.tiles[turn & 3] * s.width + worker.system;
         const bool there = works && system < job.t.inner;
-        const Number *const lower = wait(), *const diag = wait(), *const upper = wait();
+        [[maybe_unused]] uint32_t ticket = 0;
+
+        if (BY_THREADS && threadIdx.x == 0 && job.work_queue != nullptr) {
+            ticket = atomicAdd(job.work_queue, 1u);
+        }
+        const Number *const lower = items.wait();
+        const Number *const diag = items.wait();
+        const Number *const upper = items.wait();
 
         if (works) {
             worker.eliminate(lower, diag, upper, there);
         }
+        if constexpr (BY_THREADS) {
+            items.release(3);
+            if (threadIdx.x == 0) {
+                state.tiles[(turn + 3) & 3] = tile_of_turn(job, turn + 3, ticket);
+            }
+        }
         __syncthreads();
-        Number *now = wait();
+        Number *own = nullptr, *next = items.wait(), *last = nullptr;
 
         if (works) {
-            worker.reduce(now, 0);
+            worker.reduce(next, 0);
         }
         __syncthreads();
         const bool solves =
             works && exchange.skip[(turn & 1) * s.width + worker.system] == 0;
 
 #pragma unroll 1
-        for (int32_t side = 0; side < sides; side++) {
-            Number *const own = now;
+        for (int32_t step = 0; step < sides + IS_CLUSTER; step++) {
+            const int32_t side = step - IS_CLUSTER; /* whose y is found in this step */
 
-            if (side + 1 < sides) {
-                now = wait();
+            last = own;
+            own = next;
+            if (step + 1 < sides) {
+                next = items.wait();
                 if (works) {
-                    worker.reduce(now, (side + 1) & 1);
+                    worker.reduce(next, step + 1);
                 }
             }
             __syncthreads();
-            if (solves) {
-                worker.substitute(own, side & 1);
+            Number *const slot = IS_CLUSTER ? last : own;
+
+            if (side >= 0) {
+                if constexpr (BY_THREADS) {
+                    if (solves && there) {
+                        worker.substitute(slot, side & 1, side, system);
+                    }
+                    items.release(1);
+                }
+                else {
+                    if (solves) {
+                        worker.substitute(slot, side & 1);
+                    }
+                    bulk_fence();
+                }
             }
-            bulk_fence();
         }
     }
     __syncthreads();
@@ -477,8 +623,11 @@ work_on_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchan
 template <typename Number, bool IS_CLUSTER>
 __device__ __forceinline__ void
 join_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchange,
-           RingState &state, int32_t rank, int32_t system)
+           RingState &state, int32_t rank, int32_t thread)
 {
+    const int32_t sides = job.sides, joiners = job.shape.joiners();
+    const bool ends = IS_CLUSTER && thread >= joiners; /* the second set */
+    const int32_t system = ends ? thread - joiners : thread;
     const bool joins = system < job.shape.width;
     RingJoiner<Number, IS_CLUSTER> joiner(job, exchange, state, rank, joins ? system : 0,
                                           0);
@@ -488,14 +637,25 @@ join_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchange,
         const int64_t first = state.tiles[turn & 3] * job.shape.width;
 
         __syncthreads();
-        if (joins) {
+        if (ends) {
+            joiner.rounds.round++; /* that of the matrices */
+        }
+        else if (joins) {
             joiner.report(joiner.make(), first, turn & 1);
         }
         __syncthreads();
 #pragma unroll 1
-        for (int32_t side = 0; side < job.sides; side++) {
-            if (joins) {
-                joiner.solve(side & 1);
+        for (int32_t step = 0; step < sides + IS_CLUSTER; step++) {
+            if constexpr (IS_CLUSTER) {
+                if (joins && ends && step > 0) {
+                    joiner.end_side(step - 1);
+                }
+                if (joins && !ends && step < sides) {
+                    joiner.begin_side(step);
+                }
+            }
+            else if (joins) {
+                joiner.solve(step);
             }
             __syncthreads();
         }
@@ -533,12 +693,14 @@ copy_tiles(const SideRingJob<Number> &job, RingState &state,
         stores_read();
         loader.release(turn > 0 ? 4 : 3);
 #pragma unroll 1
-        for (int32_t side = 0; side < sides; side++) {
+        for (int32_t step = 0; step < sides + IS_CLUSTER; step++) {
+            const int32_t side = step - 1 - IS_CLUSTER;
+
             __syncthreads();
-            if (side > 0) {
-                store(tile, side - 1);
+            if (side >= 0) {
+                store(tile, side);
                 stores_read_but<1>();
-                loader.release(side > 1 ? 1 : 0);
+                loader.release(side > 0 ? 1 : 0);
             }
         }
         last = tile;
@@ -552,8 +714,9 @@ copy_tiles(const SideRingJob<Number> &job, RingState &state,
 
 /* Grid: any number of clusters of shape.blocks blocks. Shared memory: the slots, then the
  * RingExchange. */
-template <typename Number, bool IS_CLUSTER, int ROW_BYTES>
-__global__ void __launch_bounds__(sizeof(Number) == 4 ? 608 : 352, 1)
+template <typename Number, bool IS_CLUSTER, int ROW_BYTES, bool BY_THREADS>
+__global__ void
+__launch_bounds__(side_ring_threads<Number>, 1)
     side_ring_kernel(const __grid_constant__ SideRingJob<Number> job)
 {
     __shared__ RingState state;
@@ -565,6 +728,9 @@ __global__ void __launch_bounds__(sizeof(Number) == 4 ? 608 : 352, 1)
 
     if (thread == 0) {
         state.init(1);
+        for (int turn = 0; BY_THREADS && turn < 3; turn++) {
+            state.tiles[turn] = tile_of_turn(job, turn, 0);
+        }
     }
     if (job.work_queue != nullptr) {
         wait_for_last_kernel();
@@ -573,13 +739,13 @@ __global__ void __launch_bounds__(sizeof(Number) == 4 ? 608 : 352, 1)
     if (IS_CLUSTER) {
         cluster_sync(); /* every block has started, so that its memory may be written */
     }
-    if (warp == s.threads() / 32 - 1) {
+    if (!BY_THREADS && warp == s.threads() / 32 - 1) {
         const RingCopies<Number> copies = {job, rank * s.block_rows() - s.before};
         SideRingLoader<Number, IS_CLUSTER> loader = {job, state, copies, slots, rank};
 
         loader.load();
         __syncthreads();
-        copy_tiles(job, state, copies, loader);
+        copy_tiles<Number, IS_CLUSTER>(job, state, copies, loader);
     }
     else if (warp >= s.workers() / 32) {
         __syncthreads();
@@ -587,7 +753,8 @@ __global__ void __launch_bounds__(sizeof(Number) == 4 ? 608 : 352, 1)
     }
     else {
         __syncthreads();
-        work_on_tiles<Number, ROW_BYTES>(job, exchange, state, slots, rank);
+        work_on_tiles<Number, IS_CLUSTER, ROW_BYTES, BY_THREADS>(job, exchange, state,
+                                                                 slots, rank);
     }
 }
 
@@ -596,12 +763,17 @@ ps_status
 launch_side_ring(const SideRingJob<Number> &job, cudaStream_t stream)
 {
     const SideRing &s = job.shape;
+    const bool is_cluster = s.blocks > 1;
+    const bool is_narrow = s.width * sizeof(Number) == 128;
+    void (*const kernel)(const SideRingJob<Number>) =
+        s.by_threads ? is_cluster ? side_ring_kernel<Number, true, 256, true>
+                                  : side_ring_kernel<Number, false, 256, true>
+        : is_narrow ? is_cluster ? side_ring_kernel<Number, true, 128, false>
+                                 : side_ring_kernel<Number, false, 128, false>
+        : is_cluster ? side_ring_kernel<Number, true, 256, false>
+                     : side_ring_kernel<Number, false, 256, false>;
 
-    return launch_tiles(s.blocks > 1 ? side_ring_kernel<Number, true, 128>
-                        : s.width * sizeof(Number) == 128
-                            ? side_ring_kernel<Number, false, 128>
-                            : side_ring_kernel<Number, false, 256>,
-                        job, bytes_of_arrays<RingExchange<Number>>(s), stream);
+    return launch_tiles(kernel, job, bytes_of_arrays<RingExchange<Number>>(s), stream);
 }
 
 } // namespace pysolvers::sides

@@ -21,6 +21,9 @@ using namespace join;
 /* Rows of a thread; the most chunks of a block, which a tensor map limits, and the most blocks of a
  * cluster. */
 static constexpr int ring_rows = 16, ring_chunks = 16, ring_blocks = 16;
+/* The most threads of a block, limited by the registers. */
+template <typename Number>
+static constexpr int side_ring_threads = sizeof(Number) == 4 ? 640 : 352;
 
 /* The distribution of systems over blocks. A block has `chunks` chunks of `width` neighbouring
  * systems; chunks are aligned to the end of the system. */
@@ -32,20 +35,25 @@ struct SideRing {
     int32_t slots;   /* of the ring */
     int32_t before;  /* rows of pads before row 0 */
     int32_t numbers; /* of a slot */
+    bool by_threads; /* threads of chunks copy their rows; otherwise a warp, tiles */
 
     __host__ __device__ __forceinline__ int32_t block_rows() const
     {
         return chunks * ring_rows;
     }
-    /* Threads of chunks, rounded up to warps; and of a block: besides these, one for each system
-     * that joins its chunks, and a warp that copies. */
+    /* Threads of chunks, rounded up to warps; those of one set that joins chunks, one for each system;
+     * and of a block, which has two such sets in a cluster, and perhaps a warp that copies. */
     __host__ __device__ __forceinline__ int32_t workers() const
     {
         return (chunks * width + 31) / 32 * 32;
     }
+    __host__ __device__ __forceinline__ int32_t joiners() const
+    {
+        return (width + 31) / 32 * 32;
+    }
     __host__ __device__ __forceinline__ int32_t threads() const
     {
-        return workers() + (width + 31) / 32 * 32 + 32;
+        return workers() + (blocks > 1 ? 2 : 1) * joiners() + (by_threads ? 0 : 32);
     }
     int64_t tiles(const ps_tridiag &t) const
     {
@@ -82,12 +90,12 @@ template <typename Number> struct alignas(2 * sizeof(Number)) RingLoad {
 /* The shared memory of a block besides the slots: arrays over the chunks and the blocks. */
 template <typename Number> struct RingExchange {
     Number *unit;  /* 5 arrays: the frames of the chunks, then their multipliers */
-    Number *load;  /* two turns of 2 arrays */
+    Number *load;  /* three turns of 2 arrays */
     Number *y;     /* two turns, of one row more: y before the block, y of the chunks */
     Number *block; /* 4 arrays over the blocks: their multipliers */
     Number *ends;  /* over the blocks: y */
     RingFrame<Number> *frames; /* of the blocks */
-    RingLoad<Number> *loads;   /* two turns */
+    RingLoad<Number> *loads;   /* four turns */
     uint32_t *note;            /* of the chunks */
     uint8_t *skip;             /* two turns: systems that are not solved */
     void *end;
@@ -100,9 +108,9 @@ template <typename Number> struct RingExchange {
 
         frames = static_cast<RingFrame<Number> *>(memory);
         loads = reinterpret_cast<RingLoad<Number> *>(frames + sent);
-        unit = reinterpret_cast<Number *>(loads + 2 * sent);
+        unit = reinterpret_cast<Number *>(loads + 4 * sent);
         load = unit + 5 * all;
-        y = load + 4 * all;
+        y = load + 6 * all;
         block = y + 2 * UnitArray(s, s.chunks + 1).all;
         ends = block + 4 * sent;
         note = reinterpret_cast<uint32_t *>(ends + sent);
@@ -112,6 +120,7 @@ template <typename Number> struct RingExchange {
 };
 
 template <typename Of> struct SideRingJob : SideTiles<Of, SideRing> {
+    /* for tiles that a warp copies */
     CUtensorMap inputs[4];  /* lower, diag, upper, rhs */
     CUtensorMap x, first_x; /* the latter in tiles of the rows of the block with row 0 */
     int32_t absent[4];      /* rows that an input does not have before its first one */

@@ -87,9 +87,16 @@ shape_with(const ps_tridiag &t, int32_t bytes, const ps_cuda_device *device,
     s->team.warps = static_cast<int32_t>(each > 32 ? each / 32 : 1);
     s->team.teams = static_cast<int32_t>(systems);
     s->team.rounds = 1;
-    s->numbers =
-        static_cast<int32_t>(divided_up(systems * t.rows * bytes, line) * line / bytes);
+    int64_t numbers = systems * t.rows;
 
+    if (s->by_warps) { /* each part with room for a begin at any number of a vector */
+        const int64_t vector = 16 / bytes, width = s->team.width;
+        const int64_t most = each > 32 ? 32 * chunk : 32 / width * t.rows;
+
+        s->part = static_cast<int32_t>(rounded_up(most, vector) + vector);
+        numbers = s->workers() / 32 * s->part;
+    }
+    s->numbers = static_cast<int32_t>(rounded_up(numbers * bytes, line) / bytes);
     s->slots = slots_that_fit(device, blocks, static_cast<size_t>(s->numbers) * bytes,
                               bytes == 4 ? bytes_of_arrays<RowsExchange<float>>(*s)
                                          : bytes_of_arrays<RowsExchange<double>>(*s));
@@ -117,6 +124,11 @@ shape_of(const ps_tridiag &t, int64_t step, int32_t bytes, const ps_cuda_device 
     const bool few_banks = turns > 4 && turns_of(rows, short_chunk, bytes) < turns;
     const bool many_sides = t.outer > 5;
 
+    if (s->by_warps && bytes == 8 &&
+        threads_of(rows, short_chunk) == threads_of(rows, long_chunk) &&
+        shape_with(t, bytes, device, short_chunk, with_short, 1, s)) {
+        return true;
+    }
     if (many_sides && !few_banks && 2 * two * rows >= enough &&
         shape_with(t, bytes, device, long_chunk, two, 2, s)) {
         return true;
@@ -154,6 +166,19 @@ are_aligned(const ps_tridiag &t, bool whole, int64_t step)
            is_aligned(t, t.x.data, t.x.stride, true, whole, step);
 }
 
+/* Whether the systems of all operands follow each other in memory. */
+static bool
+are_dense(const ps_tridiag &t)
+{
+    const auto is_dense = [&](const ps_stride &s) {
+        return s.row == 1 && s.inner == t.rows;
+    };
+
+    return (t.flags & (PS_SHORT_LOWER | PS_SHORT_UPPER)) == 0 &&
+           is_dense(t.lower.stride) && is_dense(t.diag.stride) &&
+           is_dense(t.upper.stride) && is_dense(t.rhs.stride) && is_dense(t.x.stride);
+}
+
 static bool
 accepts(const ps_tridiag *t, const ps_cuda_device *device, SideRows *shape)
 {
@@ -168,10 +193,16 @@ accepts(const ps_tridiag *t, const ps_cuda_device *device, SideRows *shape)
         step *= 2;
     }
     shape->blocks = 1;
-    return are_aligned(*t, true, step)
-               ? shape_of(*t, step, bytes, device, shape)
-               : t->rows * bytes >= least_copy && are_aligned(*t, false, 1) &&
-                     shape_of(*t, 1, bytes, device, shape);
+    shape->by_warps = false;
+    if (are_aligned(*t, true, step)) {
+        return shape_of(*t, step, bytes, device, shape);
+    }
+    if (t->rows * bytes >= least_copy && are_aligned(*t, false, 1) &&
+        shape_of(*t, 1, bytes, device, shape)) {
+        return true;
+    }
+    shape->by_warps = true;
+    return t->outer > 5 && are_dense(*t) && shape_of(*t, 1, bytes, device, shape);
 }
 
 static ps_status
@@ -179,8 +210,12 @@ solve(const ps_tridiag *t, const SideRows &shape, const ps_cuda_device *device,
       uint8_t *marks, void *work, cudaStream_t stream)
 {
     return with_real(t->dtype, [&](auto zero) {
-        return launch_side_rows(tiles_of<decltype(zero)>(*t, shape, device, marks, work),
-                                stream);
+        auto job = tiles_of<decltype(zero)>(*t, shape, device, marks, work);
+
+        if (shape.by_warps) {
+            job.work_queue = nullptr; /* equal shares of the tiles */
+        }
+        return launch_side_rows(job, stream);
     });
 }
 

@@ -4,9 +4,12 @@
  * A block has a tile of neighbouring systems, each of which belongs to a team: lanes of a warp, or
  * whole warps. A thread has a chunk of rows, whose multipliers stay in registers together with
  * those that join the lanes (SharedFactor). A right-hand side is read from its slot (loader.cuh),
- * solved in registers, and written back: 7 operations per row. x may be rhs. No pivoting: stable for
- * diagonally dominant systems. A kernel of its own: three right-hand sides take 0.70 to 0.95, ten 0.53
- * to 0.97 of the time of groups of them in the kernels of single ones (H200, 64 to 1000 rows).
+ * solved in registers, and written back: 7 operations per row. One more warp copies in bulk. If tiles
+ * do not begin at multiples of 16 bytes, each warp copies what it solves, and waits for no others
+ * but those of its team: for more than five sides, which take 0.6 to 0.8 of the time in groups so.
+ * x may be rhs. No pivoting: stable for diagonally dominant systems. A kernel of its own: three
+ * right-hand sides take 0.70 to 0.95, ten 0.53 to 0.97 of the time of groups of them in the kernels
+ * of single ones (H200, 64 to 1000 rows).
  */
 #ifndef PS_CUDA_LINES_SIDES_ROWS_CUH
 #define PS_CUDA_LINES_SIDES_ROWS_CUH
@@ -30,10 +33,7 @@ template <typename Number> struct RowCopies {
     __device__ __forceinline__ void load(Number *to, int q, int32_t side, int64_t tile,
                                          Arrivals &full) const
     {
-        const Input<Number> &in = q == 0   ? job.t.lower
-                                  : q == 1 ? job.t.diag
-                                  : q == 2 ? job.t.upper
-                                           : job.t.rhs;
+        const Input<Number> &in = input_of_item(job, q);
         const Number *const from = in.system(side, tile * job.shape.team.teams);
 
         if (leads()) {
@@ -105,13 +105,7 @@ copy_tiles(const SideRowsJob<Number> &job, RingState &state, Number *slots)
     RingLoader<false, SideRowsJob<Number>, RowCopies<Number>> loader = {job, state,
                                                                         copies, slots, 0};
     RingPlace now = {0, 0};
-    const auto wait = [&]() {
-        const int32_t slot = now.slot;
-
-        state.done[slot].wait(now.parity);
-        now.advance(job.shape.slots);
-        return slot;
-    };
+    const auto wait = [&] { return now.wait(state.done, job.shape.slots); };
 
     loader.load();
 #pragma unroll 1
@@ -146,10 +140,11 @@ template <typename Number, int ROWS> struct RowWorker {
     bool writes = false; /* whether the rows of the slot become x */
     int parity = 0;
 
+    /* `first`: the place of row 0 in a slot. */
     __device__ __forceinline__ RowWorker(const SideRowsJob<Number> &j,
-                                         const RowsExchange<Number> &e)
+                                         const RowsExchange<Number> &e, int32_t first)
         : job(j), exchange(e), team(j.shape.team), self(j.shape.team, ROWS),
-          offset(self.team * j.shape.team.rows + self.start)
+          offset(first + self.start)
     {
     }
 
@@ -258,6 +253,7 @@ template <typename Number, int ROWS> struct RowWorker {
                                               const Number *upper, bool there)
     {
         const int32_t first = there ? self.start : -ROWS;
+        const bool ends = !job.t.periodic && first + ROWS == team.rows;
         BadPivot bad_pivot;
         bool not_dominant = false;
         Frame<Number> frame = eliminate_chunk(
@@ -265,7 +261,7 @@ template <typename Number, int ROWS> struct RowWorker {
             [&](int i) {
                 const Row<Number> row =
                     row_of_matrix(lower, diag, upper, offset + i, first + i,
-                                  team.rows - 1, job.t.periodic);
+                                  i == ROWS - 1 && ends, job.t.periodic);
 
                 not_dominant =
                     not_dominant | !is_dominant(row.lower, row.diag, row.upper);
@@ -295,6 +291,160 @@ template <typename Number, int ROWS> struct RowWorker {
     }
 };
 
+/* Copies of the rows that a warp solves, by this warp: whole systems that follow each other, or a part
+ * of one. In float64 they are copied by 16 bytes, and begin in the part of the slot where they begin
+ * in memory between multiples of 16 bytes; in float32 single numbers are faster. */
+template <typename Number, int ROWS> struct WarpCopies {
+    static constexpr int vector = sizeof(Number) == 8 ? 2 : 1;
+    const SideRowsJob<Number> &job;
+    const int32_t part;  /* of a slot, of the warp */
+    int32_t team, teams; /* the first system of the tile, the most systems */
+    int32_t row, rows;   /* of each */
+
+    explicit __device__ __forceinline__ WarpCopies(const SideRowsJob<Number> &j)
+        : job(j), part(static_cast<int32_t>(threadIdx.x / 32) * j.shape.part)
+    {
+        const ps_cuda_shared_shape &shape = job.shape.team;
+        const int32_t warp = threadIdx.x / 32;
+
+        teams = 32 / shape.width;
+        team = shape.warps == 1 ? warp * teams : warp / shape.warps;
+        teams = min(teams, shape.teams - team);
+        row = 0;
+        rows = shape.rows;
+        if (shape.warps > 1) {
+            const int32_t behind = shape.warps - 1 - warp % shape.warps;
+
+            rows = max(shape.rows - behind * 32 * ROWS, 0);
+            row = max(rows - 32 * ROWS, 0);
+            rows -= row;
+        }
+    }
+    __device__ __forceinline__ int64_t tile(int32_t turn) const
+    {
+        return blockIdx.x + turn * static_cast<int64_t>(gridDim.x);
+    }
+    /* The place of row 0 of a system of the tile in a slot, without its begin. */
+    __device__ __forceinline__ int32_t place_of(int32_t of_tile) const
+    {
+        return part + (of_tile - team) * rows - row;
+    }
+    /* Where the numbers of an operand begin in the part. */
+    template <typename Operand>
+    __device__ __forceinline__ int32_t begin_of(const Operand &operand, int32_t side,
+                                                int64_t tile) const
+    {
+        return begin_of(data_of(operand, side, tile));
+    }
+    __device__ __forceinline__ void load(Number *slot, int q, int32_t side,
+                                         int64_t tile) const
+    {
+        const Number *const from = data_of(input_of_item(job, q), side, tile);
+        Number *const to = slot + part + begin_of(from);
+
+        each<vector>(from, tile, [&](auto count, int32_t i) {
+            copy_async_of_line_or_clear<count.value * sizeof(Number)>(to + i, from + i,
+                                                                      true);
+        });
+    }
+    __device__ __forceinline__ void store(const Number *slot, int32_t side,
+                                          int64_t tile) const
+    {
+        const int32_t begin = begin_of(job.t.rhs, side, tile);
+        const Number *const from = slot + part + begin;
+        Number *const to = data_of(job.t.x, side, tile);
+        const auto copy = [&](auto count, int32_t i) {
+            using Word = std::conditional_t<count.value == 1, Number, uint4>;
+
+            *reinterpret_cast<Word *>(to + i) = *reinterpret_cast<const Word *>(from + i);
+        };
+
+        if (begin == begin_of(to)) {
+            each<vector>(to, tile, copy);
+        }
+        else {
+            each<1>(to, tile, copy);
+        }
+    }
+
+  private:
+    static __device__ __forceinline__ int32_t begin_of(const Number *data)
+    {
+        return reinterpret_cast<uintptr_t>(data) / sizeof(Number) % vector;
+    }
+    template <typename Operand>
+    __device__ __forceinline__ auto data_of(const Operand &operand, int32_t side,
+                                            int64_t tile) const
+    {
+        return operand.system(side, tile * job.shape.team.teams + team) + row;
+    }
+
+    /* visit(count, i) for the numbers of a lane, COUNT at a time between multiples of 16 bytes. */
+    template <int COUNT, typename Visit>
+    __device__ __forceinline__ void each(const Number *data, int64_t tile,
+                                         const Visit &visit) const
+    {
+        constexpr std::integral_constant<int, 1> one;
+        const int64_t left = job.t.inner - tile * job.shape.team.teams - team;
+        const int32_t lane = threadIdx.x % 32;
+        const int32_t count =
+            static_cast<int32_t>(max(min(left, int64_t(teams)), int64_t(0))) * rows;
+        const int32_t begin = COUNT > 1 ? begin_of(data) : 0;
+        const int32_t head = min((COUNT - begin) % COUNT, count);
+        const int32_t end = head + (count - head) / COUNT * COUNT;
+
+        if (lane < head) {
+            visit(one, lane);
+        }
+#pragma unroll 4
+        for (int32_t i = head + lane * COUNT; i < end; i += 32 * COUNT) {
+            visit(std::integral_constant<int, COUNT>(), i);
+        }
+        if (end + lane < count) {
+            visit(one, end + lane);
+        }
+    }
+};
+
+template <typename Number, int ROWS>
+__device__ __forceinline__ void
+solve_own_tiles(const SideRowsJob<Number> &job, const RowsExchange<Number> &exchange,
+                Number *slots)
+{
+    using Copies = WarpCopies<Number, ROWS>;
+    const Copies copies(job);
+    const SharedThreadPlace self(job.shape.team, ROWS);
+    const Systems<Number> &t = job.t;
+    RowWorker<Number, ROWS> worker(job, exchange, copies.place_of(self.team));
+    OwnRing<SideRowsJob<Number>, Copies> items = {job, copies, slots};
+
+    items.release(job.shape.slots);
+#pragma unroll 1
+    for (int32_t turn = 0; copies.tile(turn) < job.tiles; turn++) {
+        const int64_t tile = copies.tile(turn);
+        const Number *const lower = items.wait(), *const diag = items.wait();
+        const Number *const upper = items.wait();
+
+        __syncwarp();
+        worker.make(lower + copies.begin_of(t.lower, 0, tile),
+                    diag + copies.begin_of(t.diag, 0, tile),
+                    upper + copies.begin_of(t.upper, 0, tile), tile);
+        __syncwarp();
+        items.release(3);
+#pragma unroll 1
+        for (int32_t side = 0; side < job.sides; side++) {
+            Number *const slot = items.wait();
+
+            __syncwarp();
+            worker.solve(slot + copies.begin_of(t.rhs, side, tile));
+            __syncwarp();
+            copies.store(slot, side, tile);
+            __syncwarp();
+            items.release(1);
+        }
+    }
+}
+
 /* A warp that solves: it waits for no others but those of its teams. */
 template <typename Number, int ROWS>
 __device__ __forceinline__ void
@@ -302,20 +452,11 @@ solve_tiles(const SideRowsJob<Number> &job, RingState &state,
             const RowsExchange<Number> &exchange, Number *slots)
 {
     const int32_t size = job.shape.numbers;
-    RowWorker<Number, ROWS> worker(job, exchange);
+    const SharedThreadPlace self(job.shape.team, ROWS);
+    RowWorker<Number, ROWS> worker(job, exchange, self.team * job.shape.team.rows);
     RingPlace place = {0, 0};
-    const auto wait = [&]() {
-        const int32_t slot = place.slot;
-
-        state.full[slot].wait(place.parity);
-        place.advance(job.shape.slots);
-        return slot;
-    };
-    const auto leave = [&](int32_t slot) {
-        if (threadIdx.x % 32 == 0) {
-            state.done[slot].arrive();
-        }
-    };
+    const auto wait = [&] { return place.wait(state.full, job.shape.slots); };
+    const auto leave = [&](int32_t slot) { state.done[slot].arrive(); };
 
 #pragma unroll 1
     for (int32_t turn = 0;; turn++) {
@@ -329,7 +470,6 @@ solve_tiles(const SideRowsJob<Number> &job, RingState &state,
 
         worker.make(slots + lower * size, slots + diag * size, slots + upper * size,
                     tile);
-        __syncwarp();
         leave(lower);
         leave(diag);
         leave(upper);
@@ -339,14 +479,13 @@ solve_tiles(const SideRowsJob<Number> &job, RingState &state,
 
             worker.solve(slots + slot * size);
             bulk_fence();
-            __syncwarp();
             leave(slot);
         }
     }
 }
 
 /* Grid: any number of blocks. Shared memory: the slots, then the RowsExchange. */
-template <typename Number, int ROWS>
+template <typename Number, int ROWS, bool BY_WARPS>
 __global__ void
 __launch_bounds__(side_rows_threads<Number, ROWS> + 32, 1)
     side_rows_kernel(const __grid_constant__ SideRowsJob<Number> job)
@@ -358,7 +497,7 @@ __launch_bounds__(side_rows_threads<Number, ROWS> + 32, 1)
     const RowsExchange<Number> exchange(s, slots + s.slots * s.numbers);
 
     if (thread == 0) {
-        state.init(s.workers() / 32);
+        state.init(s.workers());
     }
     for (int32_t team = thread; team < s.team.teams; team += blockDim.x) {
         exchange.bad_pivot[team] = BadPivot::none;
@@ -368,6 +507,10 @@ __launch_bounds__(side_rows_threads<Number, ROWS> + 32, 1)
         wait_for_last_kernel();
     }
     __syncthreads();
+    if constexpr (BY_WARPS) {
+        solve_own_tiles<Number, ROWS>(job, exchange, slots);
+        return;
+    }
     if (warp == s.workers() / 32) {
         copy_tiles(job, state, slots);
     }
@@ -380,9 +523,13 @@ template <typename Number>
 ps_status
 launch_side_rows(const SideRowsJob<Number> &job, cudaStream_t stream)
 {
-    return launch_tiles(job.shape.chunk == long_chunk
-                            ? side_rows_kernel<Number, long_chunk>
-                            : side_rows_kernel<Number, short_chunk>,
+    const bool is_long = job.shape.chunk == long_chunk;
+
+    return launch_tiles(job.shape.by_warps
+                            ? is_long ? side_rows_kernel<Number, long_chunk, true>
+                                      : side_rows_kernel<Number, short_chunk, true>
+                        : is_long ? side_rows_kernel<Number, long_chunk, false>
+                                  : side_rows_kernel<Number, short_chunk, false>,
                         job, bytes_of_arrays<RowsExchange<Number>>(job.shape), stream);
 }
 

@@ -32,15 +32,17 @@ struct SideRows {
     int32_t slots;      /* of the ring */
     int32_t numbers;    /* of a slot */
     int32_t blocks = 1; /* per cluster */
+    bool by_warps;      /* warps copy what they solve; otherwise one more warp, tiles */
+    int32_t part;       /* of a slot that a warp copies, numbers */
 
-    /* Threads of chunks, rounded up to warps; one warp more copies. */
+    /* Threads of chunks, rounded up to warps; perhaps one warp more copies. */
     __host__ __device__ __forceinline__ int32_t workers() const
     {
         return (team.teams * team.width * team.warps + 31) / 32 * 32;
     }
     __host__ __device__ __forceinline__ int32_t threads() const
     {
-        return workers() + 32;
+        return workers() + (by_warps ? 0 : 32);
     }
     int64_t tiles(const ps_tridiag &t) const
     {
