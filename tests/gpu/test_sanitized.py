@@ -251,6 +251,21 @@ def test_tiles_of_pivoted_systems(rng, dtype, rows):
     check(operands, x, 1)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("rows", "pivot"), [(17, False), (17, True), (250, True)])
+def test_halves_of_many_systems(rng, dtype, rows, pivot):
+    """Enough for any device. Of those with row exchanges some are solved a second time."""
+    few = [np.array(a.T, dtype) for a in oracle.dominant(rng, (40, rows), np.dtype(dtype))]
+    for a in few:
+        a[:, 7] *= np.finfo(dtype).tiny ** 0.8
+    operands = [np.tile(a, 205)[:, :-3] for a in few]
+
+    x = pysolvers.solve_tridiagonal(*operands, axis=0, pivot=pivot, device="cuda")
+
+    check(few, x[:, :40], 0)
+    np.testing.assert_array_equal(x, np.tile(x[:, :40], 205)[:, :-3])
+
+
 @pytest.mark.parametrize("periodic", [False, True], ids=["open", "periodic"])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize(("number", "rows"), [*enumerate([100, 512, 4200])])
