@@ -47,9 +47,9 @@ shape_with(int64_t rows, int32_t bytes, bool by_threads, int32_t blocks,
            s->threads() <= most && set_slots(bytes, device, s);
 }
 
-/* Rows of 256 bytes for short systems, and in float64 for those that two blocks hold with seven slots
- * each (10 sides of 200 rows take 0.88 of the time of one block with rows of 128 bytes). Otherwise of
- * 128 bytes, but of 256 if they begin anywhere. */
+/* Rows of 256 bytes for short systems, and in float64 for those that two blocks hold with more slots
+ * than the fewest (10 sides of 200 rows take 0.88 of the time of one block with rows of 128 bytes).
+ * Otherwise of 128 bytes, but of 256 if they begin anywhere. */
 static bool
 shape_by_column(int64_t rows, int32_t bytes, bool by_threads,
                 const ps_cuda_device *device, SideRing *s)
@@ -60,7 +60,8 @@ shape_by_column(int64_t rows, int32_t bytes, bool by_threads,
     const bool is_short = divided_up(rows, ring_rows) <= ring_chunks / 2;
 
     if (((by_threads || is_short) && with(1, 256)) ||
-        (!by_threads && bytes == 8 && !is_short && with(2, 256) && s->slots >= 7)) {
+        (!by_threads && bytes == 8 && !is_short && with(2, 256) &&
+         s->slots > least_slots)) {
         return true;
     }
     const int32_t row_bytes = by_threads ? 256 : 128;
