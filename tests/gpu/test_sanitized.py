@@ -316,7 +316,7 @@ def test_systems_that_are_not_dominant(rng, axis):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("count", [37, 64])  # number by number, and in bulk
 @pytest.mark.parametrize(  # lanes, warps and clusters
-    ("rows", "axis"), [*itertools.product((16, 64, 75, 600), (0, 1)), (2050, 1)]
+    ("rows", "axis"), [*itertools.product((16, 64, 75, 200, 600), (0, 1)), (2050, 1)]
 )
 def test_several_right_hand_sides(rng, rows, axis, count, dtype):
     """Of matrices of which one is not dominant: its systems are solved by another kernel."""
