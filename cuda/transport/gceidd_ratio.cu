@@ -49,7 +49,8 @@ using namespace runtime;
 
 namespace {
 
-constexpr int usual_threads = 384, most_pieces = 48, most_threads = 768, most_cluster = 8;
+constexpr int usual_threads = 384, usual_threads_x = 256, most_pieces = 48,
+              most_threads = 768, most_cluster = 8;
 
 /* Rows of a piece. Along x they are odd in number: those of neighbouring threads lie in different
  * banks. */
@@ -70,7 +71,8 @@ enum {
     RATIO_BETA_PIECE,
     RATIO_END
 };
-static_assert(RATIO_END <= PS_CUDA_GCEIDD_TABLE_ROWS, "a table has room for the ratios");
+static_assert(int{RATIO_END} <= int{PS_CUDA_GCEIDD_TABLE_ROWS},
+              "a table has room for the ratios");
 
 /* The division into blocks: along y strips of 2^shift lines, along x all strips of `lines`
  * lines. */
@@ -120,6 +122,7 @@ template <int AXIS> struct PiecePlace {
     static constexpr int rows = rows_of_piece(AXIS);
     int32_t strip, group, piece, slot, line, lines;
     int32_t begin, end, first, pads;
+    bool is_whole; /* no piece of the warp has pads */
 
     template <typename Real>
     __device__ __forceinline__ PiecePlace(const Sweep<Real> &s, const RatioTiles &t,
@@ -152,26 +155,30 @@ template <int AXIS> struct PiecePlace {
         end = s.interface(strip + 1);
         first = end - (t.pieces - piece) * rows;
         pads = max(begin + 1 - first, 0);
+        is_whole = __any_sync(__activemask(), pads > 0) == 0;
     }
 };
 
-/* make(k) for the rows of a piece, with BACK in reverse order. */
-template <int ROWS, bool BACK = false, typename Make>
+/* make(k) for the rows of a piece, with BACK in reverse order. All pieces of a warp have the same code:
+ * along x most warps have pieces with pads and pieces without. */
+template <bool BACK = false, int AXIS, typename Make>
 __device__ __forceinline__ void
-each_of_piece(int32_t pads, const Make &make)
+each_of_piece(const PiecePlace<AXIS> &self, const Make &make)
 {
-    if (pads == 0) {
+    constexpr int rows = PiecePlace<AXIS>::rows;
+
+    if (self.is_whole) {
 #pragma unroll
-        for (int j = 0; j < ROWS; j++) {
-            make(BACK ? ROWS - 1 - j : j);
+        for (int j = 0; j < rows; j++) {
+            make(BACK ? rows - 1 - j : j);
         }
         return;
     }
 #pragma unroll
-    for (int j = 0; j < ROWS; j++) {
-        const int k = BACK ? ROWS - 1 - j : j;
+    for (int j = 0; j < rows; j++) {
+        const int k = BACK ? rows - 1 - j : j;
 
-        if (k >= pads) {
+        if (k >= self.pads) {
             make(k);
         }
     }
@@ -195,7 +202,7 @@ template <typename Real, int AXIS> struct Piece {
         {
             Real sum = 0;
 
-            each_of_piece<rows>(self.pads, [&](int k) { sum = fma(alpha, sum, x[k]); });
+            each_of_piece(self, [&](int k) { sum = fma(alpha, sum, x[k]); });
             exchange.down[self.piece * width + self.slot] = sum;
         }
         __syncthreads();
@@ -208,7 +215,7 @@ template <typename Real, int AXIS> struct Piece {
                 w = Pair<Real>{*down, by}.leaving(w);
                 power *= k > 0 ? by : Real(1);
             }
-            each_of_piece<rows>(self.pads, [&](int k) {
+            each_of_piece(self, [&](int k) {
                 w = fma(alpha, w, x[k]);
                 x[k] = w;
             });
@@ -216,21 +223,20 @@ template <typename Real, int AXIS> struct Piece {
         {
             Real sum = 0;
 
-            each_of_piece<rows, true>(self.pads,
-                                      [&](int k) { sum = fma(beta, sum, x[k]); });
+            each_of_piece<true>(self, [&](int k) { sum = fma(beta, sum, x[k]); });
             exchange.up[self.piece * width + self.slot] = sum;
         }
         __syncthreads();
 
         Real z = behind(self, t, exchange, line, level, alpha, beta, power);
 
-        each_of_piece<rows>(self.pads, [&](int k) {
+        each_of_piece(self, [&](int k) {
             x[k] += power;
             power *= alpha;
         });
         const Real scale = line.at(RATIO_SCALE);
 
-        each_of_piece<rows, true>(self.pads, [&](int k) {
+        each_of_piece<true>(self, [&](int k) {
             z = fma(beta, z, x[k]);
             x[k] = fma(scale, z, level);
         });
@@ -295,7 +301,7 @@ add_sources(const Sweep<Real> &s, const PiecePlace<AXIS> &self, int32_t l,
 {
 #pragma unroll 1
     for (int q = 0; q < s.terms; q++) {
-        each_of_piece<self.rows>(self.pads, [&](int k) {
+        each_of_piece(self, [&](int k) {
             piece.x[k] = fma(s.factor[q], s.source[q].at(self.first + k, l), piece.x[k]);
         });
     }
@@ -348,7 +354,7 @@ solve_piece(const Sweep<Real> &s, const RatioTiles &t, const PiecePlace<AXIS> &s
     const Real *const from = FEET ? nullptr : values.row(self.first);
     const int64_t step = values.step();
 
-    each_of_piece<self.rows>(self.pads, [&](int k) {
+    each_of_piece(self, [&](int k) {
         piece.x[k] = FEET ? foot_value(s, values, self.first + k, l)
                           : values.load_once(from + step * k);
     });
@@ -360,7 +366,7 @@ solve_piece(const Sweep<Real> &s, const RatioTiles &t, const PiecePlace<AXIS> &s
             known_value(s, values, self.end, l, line);
     }
     add_sources(s, self, l, piece);
-    each_of_piece<self.rows>(self.pads, [&](int k) { piece.x[k] -= level; });
+    each_of_piece(self, [&](int k) { piece.x[k] -= level; });
     copies_done();
     if (*s.grown < s.step) {
         return false;
@@ -383,7 +389,7 @@ store_edges(const Sweep<Real> &s, const RatioTiles &t,
     const int32_t ahead = self.first - self.begin, left = self.end - self.first;
 
     if (l < s.lines && s.is_swept(l) && (ahead <= 2 || left <= self.rows)) {
-        each_of_piece<self.rows>(self.pads, [&](int k) {
+        each_of_piece(self, [&](int k) {
             if (ahead + k <= 2 || left - k <= 2) {
                 s.v[s.node(self.first + k, l)] = piece.x[k];
             }
@@ -456,7 +462,7 @@ send_edge(const PiecePlace<PS_GCEIDD_Y> &self, const Piece<Real, PS_GCEIDD_Y> &p
         const unsigned to = static_cast<unsigned>(self.strip - 1);
         const unsigned counter = address_in_block(&arrivals, to);
 
-        each_of_piece<self.rows>(self.pads, [&](int k) {
+        each_of_piece(self, [&](int k) {
             if (ahead + k <= 2) {
                 send_word(
                     address_in_block(
@@ -545,7 +551,7 @@ sweep_across(const Sweep<Real> &s, const RatioTiles &t, const Real *table,
         Real *to = s.v + s.node(self.first, l);
 
         if (s.is_swept(l)) {
-            each_of_piece<self.rows>(self.pads, [&](int k) {
+            each_of_piece(self, [&](int k) {
                 grown |= !s.has(piece.x[k]);
                 to[static_cast<int64_t>(s.along) * k] = piece.x[k];
             });
@@ -614,7 +620,7 @@ sweep_along(const Sweep<Real> &s, const RatioTiles &t, const Real *table,
     if (self.line < lines) {
         Real *const to = own + self.first;
 
-        each_of_piece<self.rows>(self.pads, [&](int k) { to[k] = piece.x[k]; });
+        each_of_piece(self, [&](int k) { to[k] = piece.x[k]; });
         if (self.piece == 0 && self.begin == 0) {
             own[0] = exchange.known[self.slot];
         }
@@ -701,7 +707,7 @@ ratio_tiles(const ps_gceidd *g, int axis, int32_t *arrivals)
 
     t.pieces = pieces_of(g, axis);
     t.strips = static_cast<int32_t>(g->strips[axis]);
-    t.lines = std::max(1, 128 / (t.pieces * t.strips));
+    t.lines = std::max(1, usual_threads_x / (t.pieces * t.strips));
     for (t.shift = 5; t.pieces << t.shift > usual_threads; t.shift--) {
     }
     t.groups = static_cast<int32_t>(divided_up(
