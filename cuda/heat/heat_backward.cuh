@@ -1,11 +1,11 @@
 /* heat_backward.cuh - the second half of a step in three dimensions: 3 words per node.
  *
- * The lines along y are solved from the middle row outwards (heat_two_sided.h). Each
- * row of nodes in a plane of x and z that this gives is the right-hand side of lines
- * along z, whose solution is added to t. A block or a cluster processes neighbouring
- * columns along z and advances along y; a thread has a chunk of a column. The next rows
- * are copied to shared memory while the chunks of a column, and then the groups or the
- * blocks, exchange their sums.
+ * The lines along y are solved from the last row of a section to its first one
+ * (heat_sections.h). Each row of nodes in a plane of x and z that this gives is the right-hand
+ * side of lines along z, whose solution is added to t. A block or a cluster processes neighbouring
+ * columns along z and advances along y through a section; a thread has a chunk of a column. The next rows
+ * are copied to shared memory while the chunks of a column, and then the blocks, exchange
+ * their sums.
  */
 #ifndef PS_CUDA_HEAT_HEAT_BACKWARD_CUH
 #define PS_CUDA_HEAT_HEAT_BACKWARD_CUH
@@ -13,29 +13,28 @@
 #include <type_traits>
 
 #include "heat/heat_exchange.cuh"
+#include "heat/heat_sections.h"
 #include "heat/heat_sweeps.h"
-#include "heat/heat_two_sided.h"
+#include "heat/heat_teams.cuh"
 #include "runtime/launch.cuh"
 
 namespace pysolvers::heat {
 
-/* ROWS of a chunk, WIDTH columns and GROUPS groups of a block, AHEAD rows of nodes in shared
- * memory, those that are copied in advance included. With more than one group, a block has the
- * whole line; otherwise a cluster has it, one group per block. */
-template <int ROWS, int WIDTH, int GROUPS, int AHEAD> struct HeatSide {
-    static constexpr int rows = ROWS, width = WIDTH, groups = GROUPS, ahead = AHEAD,
-                         threads = HEAT_CHUNKS * WIDTH * GROUPS;
+/* ROWS of a chunk and WIDTH columns of a block, which has one group of a line; a cluster has the line. */
+template <int ROWS, int WIDTH> struct HeatSide {
+    static constexpr int rows = ROWS, width = WIDTH, threads = HEAT_CHUNKS * WIDTH;
 };
 
 /* Node (i, j, k) of the unknowns lies at w[k plane + j pitch + i] for begin <= i < end
  * along x, and at the same index of t; i is less than `nodes`. The values at the ends
- * of z have node i + j pitch. */
+ * of z have node i + j pitch; those at the ends of y, and the sums and the values before the
+ * sections, column i + k nodes. */
 template <typename Real> struct HeatBackward {
     const Real *w;
     Real *t;
     int64_t plane, pitch, nodes, begin, end, tiles;
-    HeatValues<Real> side[2];
-    const TwoSidedFactor<Real> *two_sided;
+    HeatValues<Real> side[2], y_side[2]; /* of z and y */
+    HeatSections<Real> y;
 };
 
 /* The place of a thread: chunk `number` of its block, whose first place is row `start`,
@@ -43,45 +42,25 @@ template <typename Real> struct HeatBackward {
  * the columns of the boundary values for the thread, and for its warp when it joins the
  * chunks. */
 template <typename Real, typename Side> struct HeatThreadPlace {
-    int place, number, block, start, pads;
-    unsigned half;
+    int place, number, block, start, pads, section;
     int64_t tile, column, own, joined;
     bool is_inside;
 
     __device__ __forceinline__ HeatThreadPlace(const HeatLine<Real> &line,
                                                const HeatBackward<Real> &s)
         : place(threadIdx.x % Side::width), number(threadIdx.x / Side::width),
-          block(Side::groups == 1 && line.groups > 1 ? static_cast<int>(rank_in_cluster())
-                                                     : 0),
+          block(line.groups > 1 ? static_cast<int>(rank_in_cluster()) : 0),
           start((block * HEAT_CHUNKS + number) * Side::rows - line.pads)
     {
-        const unsigned cluster =
-            blockIdx.x / static_cast<unsigned>(Side::groups == 1 ? line.groups : 1);
+        const unsigned cluster = blockIdx.x / static_cast<unsigned>(line.groups);
 
-        half = cluster / static_cast<unsigned>(s.tiles);
-        tile = (cluster - half * s.tiles) * Side::width;
+        section = static_cast<int>(cluster / static_cast<unsigned>(s.tiles));
+        tile = (cluster - section * s.tiles) * Side::width;
         column = tile + place;
         own = min(column, s.end - 1);
         joined = min(tile + threadIdx.x / 32 % Side::width, s.end - 1);
         is_inside = column >= s.begin && column < s.end;
         pads = min(max(-start, 0), Side::rows);
-    }
-};
-
-/* The boundary values of a step along y: at the ends of z, for the column of the thread
- * and that of the warp in the exchange, and at the end of y. */
-template <typename Real> struct HeatNext {
-    Real own[2], joined[2];
-    TwoSidedRow<Real> factor_row;
-
-    template <typename Side>
-    __device__ __forceinline__ HeatNext(const HeatBackward<Real> &s,
-                                        const HeatThreadPlace<Real, Side> &self, int j)
-        : own{s.side[0].at(self.own + j * s.pitch), s.side[1].at(self.own + j * s.pitch)},
-          joined{s.side[0].at(self.joined + j * s.pitch),
-                 s.side[1].at(self.joined + j * s.pitch)},
-          factor_row(s.two_sided->factor_row[j])
-    {
     }
 };
 
@@ -95,16 +74,16 @@ template <typename Real, typename Side> struct HeatBatch {
     static constexpr int stage = ROWS * THREADS;
     static_assert(ROWS % rows == 0);
     const HeatBackward<Real> &s;
-    HalfRows half_rows;
+    HeatSectionRows section;
     Real *keep;
     int64_t from; /* index in the fields of the first row that the lane copies */
     int to, pads; /* its index in shared memory; rows of the chunk that do not exist */
 
     __device__ __forceinline__ HeatBatch(const HeatBackward<Real> &of,
-                                         const HalfRows &along,
                                          const HeatThreadPlace<Real, Side> &self,
                                          int line_pads, char *memory)
-        : s(of), half_rows(along), keep(reinterpret_cast<Real *>(memory))
+        : s(of), section(of.y.section(self.section)),
+          keep(reinterpret_cast<Real *>(memory))
     {
         const int lane = threadIdx.x % 32, piece = lane % pieces, row = lane / pieces;
         const int number = threadIdx.x / 32 * chunks + row % chunks, first = row / chunks;
@@ -116,29 +95,16 @@ template <typename Real, typename Side> struct HeatBatch {
         pads = column < s.nodes ? -start : ROWS;
     }
 
-    /* Row n from the middle. */
+    /* Row n from the last one. */
     __device__ __forceinline__ int row(int n) const
     {
-        return half_rows.row(half_rows.count - 1 - n);
+        return section.row(section.count - 1 - n);
     }
 
-    /* w of the chunk of the thread in row n; t is `stage` words behind. */
-    __device__ __forceinline__ const Real *chunk(int n) const
+    /* The weight of u before the section in row n. */
+    __device__ __forceinline__ Real power(int n) const
     {
-        return keep + n % Side::ahead * 2 * stage + threadIdx.x;
-    }
-
-    /* Load row n, if it exists, by all lanes. */
-    __device__ __forceinline__ void load(int n) const
-    {
-        if (n < half_rows.count) {
-            Real *const place = keep + n % Side::ahead * 2 * stage + to;
-            const int64_t at = from + row(n) * s.pitch;
-
-            load_rows(place, s.w + at);
-            load_rows(place + stage, s.t + at);
-        }
-        copies_committed();
+        return s.y.table->power[section.count - n];
     }
 
     __device__ __forceinline__ void load_rows(Real *place, const Real *field) const
@@ -168,113 +134,87 @@ add_chunk(HeatChunk<Real, ROWS> &chunk, const HeatPair<Real> &in, const Real *ke
     });
 }
 
-/* x of the middle row of the other half, for the chunk of the thread. */
+/* The boundary values of a section, for the chunk of the thread, from the sums of all: x of the
+ * row after it, and u before it, which is stored, as it counts in its first rows only. `column` is
+ * that of the first place. */
 template <typename Real, int ROWS>
 __device__ __forceinline__ void
-start_in_middle(const HeatBackward<Real> &s, unsigned half, int64_t from, int pads,
-                Real (&x)[ROWS])
+begin_section(const HeatBackward<Real> &s, int section, int64_t column, int pads,
+              Real (&x)[ROWS])
 {
-    const TwoSidedFactor<Real> &two_sided = *s.two_sided;
-    const Real *const w = s.w + from + (two_sided.half - 1) * s.pitch;
+    constexpr int at_once = ROWS <= 4 ? 4 : ROWS <= 8 ? 2 : 1;
+    const HeatSections<Real> &y = s.y;
+    HeatPair<Real> in[ROWS];
 
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {
-        const int64_t at = i * s.plane;
-
-        x[i] = i < pads ? Real(0)
-                        : two_sided.middle[half][0] * w[at] +
-                              two_sided.middle[half][1] * w[at + s.pitch];
+        in[i] = {Real(0), Real(0)};
     }
-}
+    for (int end = 0; end < 2; end++) {
+        const HeatWeights<Real> weight = y.table->end[section][end];
 
-template <typename Real, typename Side>
-__global__ void
-__launch_bounds__(Side::threads, 1)
-    heat_backward_kernel(const __grid_constant__ HeatLine<Real> line,
-                         const __grid_constant__ HeatBackward<Real> s)
-{
-    extern __shared__ __align__(16) char memory[];
-    constexpr int ROWS = Side::rows, GROUPS = Side::groups, THREADS = Side::threads;
-    __shared__ HeatExchange<Real, Side::width, GROUPS> shared;
-    const HeatThreadPlace<Real, Side> self(line, s);
-    const int blocks = GROUPS == 1 ? line.groups : 1;
-    const bool is_first = self.block == 0, is_last = self.block == blocks - 1;
-    const int lane = threadIdx.x % 32, pads = self.is_inside ? self.pads : ROWS;
-    const bool is_edge =
-        __any_sync(all_lanes, (is_first && self.number <= line.first_chunk) || pads > 0);
-    const uint32_t plane = static_cast<uint32_t>(s.plane * sizeof(Real));
-    const int64_t from = self.start * s.plane + self.column;
-    HeatChunk<Real, ROWS> chunk = {line, self.pads,
-                                   is_first && self.number == line.first_chunk,
-                                   is_last && self.number == HEAT_CHUNKS * GROUPS - 1};
-    Real x[ROWS];
-
-    shared.begin(blocks);
-    wait_for_last_kernel();
-    const HeatShare<Real> share(*line.table,
-                                GROUPS == 1 ? lane : self.number % HEAT_CHUNKS,
-                                GROUPS == 1 ? self.block : self.number / HEAT_CHUNKS);
-    const HeatBatch<Real, Side> batch(s, HalfRows(*s.two_sided, self.half), self,
-                                      line.pads, memory);
-    const int rows = batch.half_rows.count;
-
-    for (int n = 0; n < Side::ahead - 1; n++) {
-        batch.load(n);
-    }
-    start_in_middle(s, self.half, from, pads, x);
-    HeatNext<Real> next(s, self, batch.row(0));
-    shared.begun(blocks);
-    for (int n = 0; n < rows; n++) {
-        const HeatNext<Real> now = next;
-        const Real *const w = batch.chunk(n), *const old = w + batch.stage;
-        Real *const t = s.t + from + batch.row(n) * s.pitch;
-
-        shared.expect(blocks, n);
-        __syncwarp();
-        batch.load(n + Side::ahead - 1);
-        next = HeatNext<Real>(s, self, batch.row(min(n + 1, rows - 1)));
-        copies_done_but<Side::ahead - 1>();
-        __syncwarp();
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
-            x[i] = fma(now.factor_row.next, x[i], now.factor_row.own * w[i * THREADS]);
+            if (i >= pads) {
+                in[i] = weigh(weight, {Real(0), s.y_side[end].at(column + i * s.nodes)},
+                              in[i]);
+            }
         }
-        const auto rhs = [&](int i) { return x[i]; };
-        shared.chunk[self.number][self.place] =
-            is_edge ? chunk.template eliminate<true>(rhs, now.own)
-                    : chunk.template eliminate<false>(rhs, now.own);
-        __syncthreads();
-        if constexpr (GROUPS == 1) {
-            shared.join_chunks(line, share, self.block, n, now.joined);
-        }
-        else {
-            shared.scan_groups(line);
-        }
-        __syncthreads();
-        HeatPair<Real> in;
-        if constexpr (GROUPS == 1) {
-            in = shared.from_outside(chunk, self.number, self.place);
-        }
-        else {
-            in = shared.from_groups(line, share, chunk, self.number, self.place, now.own);
-        }
+    }
+#pragma unroll at_once
+    for (int from = 0; from < y.count; from++) {
+        const HeatWeights<Real> weight = y.table->weight[section][from];
+        const HeatPair<Real> *const sums = y.sums + from * y.columns + column;
 
-        if (n == rows - 1) {
-            let_next_kernel_in();
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            if (i >= pads) {
+                in[i] = weigh(weight, sums[i * s.nodes], in[i]);
+            }
         }
-        if (is_edge) {
-            add_chunk<true, THREADS>(chunk, in, old, t, plane, pads);
+    }
+    Real *const before = y.before + section * y.columns + column;
+
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        if (i >= pads) {
+            before[i * s.nodes] = in[i].u;
         }
-        else {
-            add_chunk<false, THREADS>(chunk, in, old, t, plane, pads);
+        x[i] = in[i].x;
+    }
+}
+
+/* Add what u before a section adds to u of COUNT rows in shared memory. */
+template <int THREADS, int ROWS, typename Real, int COUNT>
+__device__ __forceinline__ void
+add_inflow(const HeatBackward<Real> &s, const Real *before, int pads,
+           const Real (&power)[COUNT], Real *u)
+{
+    const uint32_t step = static_cast<uint32_t>(s.nodes * sizeof(Real));
+    Real in[ROWS];
+
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        in[i] = i >= pads ? *row_at(before, i, step) : Real(0);
+    }
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+#pragma unroll
+        for (int k = 0; k < COUNT; k++) {
+            Real &own = u[(k * ROWS + i) * THREADS];
+
+            own = fma(power[k], in[i], own);
         }
     }
 }
+
+/* Bytes of shared memory that all devices with bulk copies have for the rows. */
+constexpr size_t heat_rows_shared = 200000;
 
 /* Pairs of rows of w in shared memory, the pair that is eliminated and, if it fits, the next one. */
 template <typename Real, typename Side>
 constexpr int heat_pairs_of_w =
-    6 * sizeof(Real) * Side::rows * Side::threads <= 200000 ? 2 : 1;
+    6 * sizeof(Real) * Side::rows * Side::threads <= heat_rows_shared ? 2 : 1;
 
 /* Bytes of the rows of w and t. */
 template <typename Real, typename Side>
@@ -283,20 +223,21 @@ constexpr size_t heat_pair_bytes = (heat_pairs_of_w<Real, Side> + 1) * 2 * sizeo
 
 /* Two rows of nodes at a time, whose chains alternate, and whose chunks, and then the blocks of a
  * cluster, exchange the sums of both at once. The next rows of w are copied to the places of those
- * that have been eliminated, those of t when the solution has been added to the former ones. Why
- * there is a kernel for one row at a time: see by_pairs in heat_volume.cu. */
+ * that have been eliminated, those of t when the solution has been added to the former ones. One row
+ * at a time, three of them in shared memory, took 1.11 of a step of 300 x 400 x 500 nodes in float32, 1.06
+ * of 700^3, in float64 1.02 of 1000 x 1000 x 200 and 1.00 of 512^3 (H200). */
 template <typename Real, typename Side>
 __global__ void
 __launch_bounds__(Side::threads, 1)
-    heat_backward_pair_kernel(const __grid_constant__ HeatLine<Real> line,
-                              const __grid_constant__ HeatBackward<Real> s)
+    heat_backward_kernel(const __grid_constant__ HeatLine<Real> line,
+                         const __grid_constant__ HeatBackward<Real> s)
 {
     extern __shared__ __align__(16) char memory[];
-    constexpr int ROWS = Side::rows, GROUPS = Side::groups, THREADS = Side::threads;
+    constexpr int ROWS = Side::rows, THREADS = Side::threads;
     constexpr int ahead = heat_pairs_of_w<Real, Side>;
-    __shared__ HeatExchange<Real, Side::width, GROUPS> shared[2];
+    __shared__ HeatExchange<Real, Side::width> shared[2];
     const HeatThreadPlace<Real, Side> self(line, s);
-    const int blocks = GROUPS == 1 ? line.groups : 1;
+    const int blocks = line.groups;
     const bool is_first = self.block == 0, is_last = self.block == blocks - 1;
     const int lane = threadIdx.x % 32, pads = self.is_inside ? self.pads : ROWS;
     const bool is_edge =
@@ -304,7 +245,7 @@ __launch_bounds__(Side::threads, 1)
     const uint32_t plane = static_cast<uint32_t>(s.plane * sizeof(Real));
     const int64_t from = self.start * s.plane + self.column;
     const bool has_first = is_first && self.number == line.first_chunk;
-    const bool has_last = is_last && self.number == HEAT_CHUNKS * GROUPS - 1;
+    const bool has_last = is_last && self.number == HEAT_CHUNKS - 1;
     HeatChunk<Real, ROWS> chunk[2] = {{line, self.pads, has_first, has_last},
                                       {line, self.pads, has_first, has_last}};
     Real x[ROWS];
@@ -317,12 +258,9 @@ __launch_bounds__(Side::threads, 1)
         cluster_arrive();
     }
     wait_for_last_kernel();
-    const HeatShare<Real> share(*line.table,
-                                GROUPS == 1 ? lane : self.number % HEAT_CHUNKS,
-                                GROUPS == 1 ? self.block : self.number / HEAT_CHUNKS);
-    const HeatBatch<Real, Side> batch(s, HalfRows(*s.two_sided, self.half), self,
-                                      line.pads, memory);
-    const int rows = batch.half_rows.count, pairs = (rows + 1) / 2;
+    const HeatShare<Real> share(*line.table, lane, self.block);
+    const HeatBatch<Real, Side> batch(s, self, line.pads, memory);
+    const int rows = batch.section.count, pairs = (rows + 1) / 2;
     Real *const keep_t = batch.keep + ahead * 2 * batch.stage;
     const auto row_of = [&](int n) { return batch.row(min(n, rows - 1)); };
     const auto load = [&](const Real *field, Real *places, int pair) {
@@ -343,18 +281,18 @@ __launch_bounds__(Side::threads, 1)
         load(s.w, places_of_w(p), p);
     }
     load(s.t, keep_t, 0);
-    start_in_middle(s, self.half, from, pads, x);
-    Real factor[2][2];
-    const auto set_factors = [&](int pair) {
+    const int64_t column = self.start * s.nodes + self.column;
+    const Real *const before = s.y.before + self.section * s.y.columns + column;
+
+    begin_section(s, self.section, column, pads, x);
+    Real power[2];
+    const auto set_powers = [&](int pair) {
 #pragma unroll
         for (int k = 0; k < 2; k++) {
-            const TwoSidedRow<Real> &row = s.two_sided->factor_row[row_of(2 * pair + k)];
-
-            factor[k][0] = row.next;
-            factor[k][1] = row.own;
+            power[k] = batch.power(min(2 * pair + k, rows - 1));
         }
     };
-    set_factors(0);
+    set_powers(0);
     if (blocks > 1) {
         cluster_wait();
     }
@@ -375,15 +313,18 @@ __launch_bounds__(Side::threads, 1)
         }
         copies_done_but<ahead>();
         __syncwarp();
-        const Real *const w = places_of_w(p) + threadIdx.x;
+        Real *const w = places_of_w(p) + threadIdx.x;
+
+        if (power[1] != Real(0)) {
+            add_inflow<THREADS, ROWS>(s, before, pads, power, w);
+        }
         const auto eliminate = [&](auto edge) {
             Real next[ROWS];
 
 #pragma unroll
             for (int i = 0; i < ROWS; i++) {
-                x[i] = fma(factor[0][0], x[i], factor[0][1] * w[i * THREADS]);
-                next[i] =
-                    fma(factor[1][0], x[i], factor[1][1] * w[batch.stage + i * THREADS]);
+                x[i] = fma(s.y.q, x[i], s.y.p * w[i * THREADS]);
+                next[i] = fma(s.y.q, x[i], s.y.p * w[batch.stage + i * THREADS]);
             }
             const HeatPair<Real> sums[2] = {
                 chunk[0].template eliminate<decltype(edge)::value>(
@@ -407,19 +348,13 @@ __launch_bounds__(Side::threads, 1)
         }
         __syncthreads();
         load(s.w, places_of_w(p), p + ahead);
-        set_factors(p + 1);
-        if constexpr (GROUPS == 1) {
-            const HeatSums<Real> sums[2] = {shared[0].send_sums(line, self.block, p),
-                                            shared[1].send_sums(line, self.block, p)};
+        set_powers(p + 1);
+        const HeatSums<Real> sums[2] = {shared[0].send_sums(line, self.block, p),
+                                        shared[1].send_sums(line, self.block, p)};
 
 #pragma unroll
-            for (int k = 0; k < 2; k++) {
-                shared[k].close_chunks(line, share, self.block, p, sums[k], joined[k]);
-            }
-        }
-        else {
-            shared[0].scan_groups(line);
-            shared[1].scan_groups(line);
+        for (int k = 0; k < 2; k++) {
+            shared[k].close_chunks(line, share, self.block, p, sums[k], joined[k]);
         }
         __syncthreads();
         copies_done_but<1>();
@@ -434,13 +369,7 @@ __launch_bounds__(Side::threads, 1)
 
 #pragma unroll
         for (int k = 0; k < 2; k++) {
-            if constexpr (GROUPS == 1) {
-                in[k] = shared[k].from_outside(chunk[k], self.number, self.place);
-            }
-            else {
-                in[k] = shared[k].from_groups(line, share, chunk[k], self.number,
-                                              self.place, own[k]);
-            }
+            in[k] = shared[k].from_outside(chunk[k], self.number, self.place);
         }
         const auto add = [&](auto edge) {
             constexpr bool EDGE = decltype(edge)::value;

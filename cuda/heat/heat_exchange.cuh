@@ -35,11 +35,9 @@ template <typename Real> struct HeatSums {
 };
 
 /* In shared memory, for blocks of WIDTH columns. The order of a round: expect(), every thread
- * sets the sums of its chunk, a barrier, join_chunks(), a barrier, from_outside(). If a block
- * has all groups of a line, GROUPS of them: the sums, a barrier, scan_groups(), a barrier,
- * from_groups(). */
-template <typename Real, int WIDTH = HEAT_WIDTH, int GROUPS = 1> struct HeatExchange {
-    HeatPair<Real> chunk[HEAT_CHUNKS * GROUPS][WIDTH + 1];
+ * sets the sums of its chunk, a barrier, join_chunks(), a barrier, from_outside(). */
+template <typename Real, int WIDTH = HEAT_WIDTH> struct HeatExchange {
+    HeatPair<Real> chunk[HEAT_CHUNKS][WIDTH + 1];
     HeatPair<Real> total[2][HEAT_CLUSTER][WIDTH];
     Real first[WIDTH];
     Arrivals arrivals[2];
@@ -127,39 +125,6 @@ template <typename Real, int WIDTH = HEAT_WIDTH, int GROUPS = 1> struct HeatExch
         if (lane == 0) {
             first[column] = from.first;
         }
-    }
-
-    /* Warp w processes group w / WIDTH of column w % WIDTH. */
-    __device__ __forceinline__ void scan_groups(const HeatLine<Real> &line)
-    {
-        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-        const int column = warp % WIDTH, group = warp / WIDTH;
-        HeatPair<Real> &own = chunk[group * HEAT_CHUNKS + lane][column];
-        HeatGroup<Real> rows = {line, lane, group};
-        const HeatPair<Real> whole = rows.scan(own);
-
-        own = rows.in;
-        if (lane == 0) {
-            total[0][group][column] = whole;
-        }
-    }
-
-    /* The boundary values of chunk `number` of a column; `share` is that of the chunk. */
-    template <int ROWS>
-    __device__ __forceinline__ HeatPair<Real>
-    from_groups(const HeatLine<Real> &line, const HeatShare<Real> &share,
-                const HeatChunk<Real, ROWS> &own, int number, int column,
-                const Real end[2]) const
-    {
-        const HeatInflow<Real> from = heat_inflow(
-            line, share, number / HEAT_CHUNKS, [&](int g) { return total[0][g][column]; },
-            end);
-        HeatPair<Real> in = share.into_chunk(chunk[number][column], from.group);
-
-        if (own.has_first && own.pads > 0) {
-            in.u = from.first;
-        }
-        return in;
     }
 
     /* The boundary values of chunk `number` of a column. */

@@ -1,9 +1,10 @@
 /* heat_forward.cuh - the first half of a step in three dimensions: 2 words per node.
  *
  * Computes the right-hand side q + the sum of (level - K t), its solution along x, and
- * the elimination along y of heat_two_sided.h. A block processes some planes of nodes, each by
- * GROUPS warps, and advances along y. The warps of a plane solve its line along x, each a
- * group of chunks, and keep u of the previous line. The lines of t, including one plane
+ * the elimination along y of heat_sections.h. A block processes some planes of nodes, each by
+ * GROUPS warps, and advances along y through a section. The warps of a plane solve its line along
+ * x, each a group of chunks, and keep u of the previous line and the sum for x of the first
+ * one. The lines of t, including one plane
  * more on each side, are loaded by bulk copies in advance and stay in shared memory as long
  * as a neighbour reads them.
  */
@@ -11,45 +12,41 @@
 #define PS_CUDA_HEAT_HEAT_FORWARD_CUH
 
 #include "heat/heat_line.cuh"
+#include "heat/heat_sections.h"
 #include "heat/heat_stencil.cuh"
-#include "heat/heat_two_sided.h"
 #include "runtime/copy.cuh"
 #include "runtime/launch.cuh"
 
 namespace pysolvers::heat {
 
-/* HEAT_PLANES: of a block whose lines are one group, usually; HEAT_FEW_PLANES: at least, if
- * the blocks do not fill the device; HEAT_MOST_PLANES: at most. Lines of each plane in shared
- * memory: HEAT_RING at least, three that are read and one that is loaded, HEAT_MOST_RING at
- * most. */
-enum {
-    HEAT_PLANES = 8,
-    HEAT_FEW_PLANES = 5,
-    HEAT_MOST_PLANES = 11,
-    HEAT_RING = 4,
-    HEAT_MOST_RING = 8
-};
+/* Planes of a block, at most. Lines of each plane in shared memory: HEAT_RING at least, three
+ * that are read and one that is loaded, HEAT_MOST_RING at most. */
+enum { HEAT_MOST_PLANES = 15, HEAT_RING = 4, HEAT_MOST_RING = 8 };
+
+/* Blocks that a multiprocessor holds. */
+template <int ROWS, int GROUPS>
+constexpr int heat_planes_blocks = ROWS <= 7 && GROUPS == 1 ? 2 : 1;
 
 /* The largest number of planes of a block times that of groups: short chunks leave registers
- * for more warps. */
+ * for more warps. One warp more loads. */
 template <typename Real, int ROWS, int GROUPS>
-constexpr int heat_plane_warps =
-    sizeof(Real) == 4 && ROWS <= 17 ? HEAT_MOST_PLANES * GROUPS : HEAT_MOST_PLANES;
+constexpr int heat_plane_warps = heat_planes_blocks<ROWS, GROUPS> > 1 ? 8
+                                 : GROUPS == 1 && ROWS <= 9           ? HEAT_MOST_PLANES
+                                 : sizeof(Real) == 8                  ? 11
+                                 : GROUPS == 2 && ROWS <= 11          ? 22
+                                 : GROUPS == 2 && ROWS <= 17          ? 14
+                                                                      : 11;
 
-/* The largest number of threads of a block; one warp loads. Blocks that a multiprocessor
- * holds. */
 template <typename Real, int ROWS, int GROUPS>
 constexpr int heat_planes_threads =
     32 * (heat_plane_warps<Real, ROWS, GROUPS> / GROUPS * GROUPS + 1);
-template <int ROWS, int GROUPS>
-constexpr int heat_planes_blocks = ROWS <= 7 && GROUPS == 1 ? 2 : 1;
 
 /* `end` are the values at the ends of x, with node j + k nodes[1]; `side` those at the
  * ends of y, with node i + k nodes[0]. */
 template <typename Real> struct HeatForward {
     HeatStencil<Real> stencil;
     HeatValues<Real> end[2], side[2];
-    const TwoSidedFactor<Real> *two_sided;
+    HeatSections<Real> y;
     int64_t tiles;  /* tiles of planes */
     int32_t pitch;  /* elements between lines in shared memory */
     int32_t planes; /* of a block */
@@ -116,8 +113,8 @@ template <typename Real, int ROWS, int GROUPS> struct HeatRing {
     const HeatForward<Real> &f;
     Real *lines;
     Arrivals *full, *empty;
-    HalfRows half_rows;  /* with unknowns: lines 1 to half_rows.count */
-    int64_t first_plane; /* first plane */
+    HeatSectionRows rows; /* with unknowns: lines 1 to rows.count */
+    int64_t first_plane;  /* first plane */
     int planes;
 
     /* Node 0 of a line in plane `first_plane` + p - 1. */
@@ -153,7 +150,7 @@ template <typename Real, int ROWS, int GROUPS> struct HeatRing {
     {
         RingPlace place = {0, 0};
 
-        for (int n = 0; n < half_rows.count; n++) {
+        for (int n = 0; n < rows.count; n++) {
             wait(place);
             release(place, lane);
             place.advance(f.ring);
@@ -165,7 +162,7 @@ template <typename Real, int ROWS, int GROUPS> struct HeatRing {
     {
         RingPlace place = {0, 0};
 
-        for (int m = 0; m < half_rows.count + 2; m++) {
+        for (int m = 0; m < rows.count + 2; m++) {
             if (m >= f.ring) {
                 empty[place.slot].wait(place.parity ^ 1);
             }
@@ -182,7 +179,7 @@ template <typename Real, int ROWS, int GROUPS> struct HeatRing {
         const HeatStencil<Real> &s = f.stencil;
         const HeatAxis<Real> &x = s.axis[0];
         const uint32_t bytes = static_cast<uint32_t>(x.nodes * sizeof(Real));
-        const int64_t j = node_for(s.axis[1], s.axis[1].begin + half_rows.row(m - 1));
+        const int64_t j = node_for(s.axis[1], s.axis[1].begin + rows.row(m - 1));
         Arrivals &arrivals = full[place.slot];
 
         if (lane == 0) {
@@ -302,11 +299,11 @@ solve_in_warps(HeatChunk<Real, ROWS> &chunk, const HeatShare<Real> &share,
 template <typename Real, int ROWS, int GROUPS>
 __device__ __forceinline__ void
 sweep_plane(const HeatForward<Real> &f, const HeatLine<Real> &line,
-            const HeatRing<Real, ROWS, GROUPS> &ring, unsigned half, int plane, int group,
+            const HeatRing<Real, ROWS, GROUPS> &ring, int section, int plane, int group,
             int lane, HeatPair<Real> *total)
 {
     const HeatStencil<Real> &s = f.stencil;
-    const TwoSidedFactor<Real> &two_sided = *f.two_sided;
+    const HeatSections<Real> &y = f.y;
     const int64_t nx = s.axis[0].nodes, ny = s.axis[1].nodes,
                   k = ring.first_plane + plane;
     const int start = (group * HEAT_CHUNKS + lane) * ROWS - line.pads;
@@ -322,25 +319,26 @@ sweep_plane(const HeatForward<Real> &f, const HeatLine<Real> &line,
     const bool is_storer = group == 0 && lane == 0;
     Real *const out = ring.out(plane);
     RingPlace before = {0, 0}, here = {1, 0}, after = {2, 0};
-    TwoSidedRow<Real> next_factor_row = two_sided.factor_row[ring.half_rows.first];
-    Real u[ROWS];
+    Real next_power = y.table->power[0];
+    Real u[ROWS], first[ROWS];
 
     ring.wait(before);
     ring.wait(here);
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {
-        u[i] = i < chunk.pads ? Real(0) : f.side[half].at(k * nx + node + i);
+        u[i] = first[i] = Real(0);
     }
-    for (int n = 0; n < ring.half_rows.count; n++) {
-        const int64_t j = s.axis[1].begin + ring.half_rows.row(n);
-        const TwoSidedRow<Real> factor_row = next_factor_row;
+    for (int n = 0; n < ring.rows.count; n++) {
+        const int row = ring.rows.row(n);
+        const int64_t j = s.axis[1].begin + row;
+        const Real power = y.p * next_power;
         const Real *const t = ring.line(here, plane + 1);
         const Real end[2] = {f.end[0].at(k * ny + j), f.end[1].at(k * ny + j)};
+        const bool is_end = row == 0 || row == y.rows - 1;
+        Real decay = y.q, take = y.p;
         Real sum[ROWS];
 
-        next_factor_row =
-            two_sided
-                .factor_row[ring.half_rows.row(min(n + 1, ring.half_rows.count - 1))];
+        next_power = y.table->power[n + 1];
         ring.wait(after);
         sum_terms(s, t + node, ring.line(before, plane + 1) + node,
                   ring.line(after, plane + 1) + node, f.pitch, sum);
@@ -348,20 +346,35 @@ sweep_plane(const HeatForward<Real> &f, const HeatLine<Real> &line,
         before = here;
         here = after;
         after.advance(f.ring);
-        if (has_sources || n == 0) {
+        if (has_sources || is_end) {
             add_sources(s, chunk, t, node, j, k, sum);
+        }
+        if (is_end) {
+            const int side = row == 0 ? 0 : 1;
+            const Real by = y.p * y.weight[side] * y.add[side];
+
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) {
+                const Real value =
+                    i < chunk.pads ? Real(0) : f.side[side].at(k * nx + node + i);
+
+                u[i] = fma(y.q, u[i], by * value);
+            }
+            decay = Real(1);
+            take = y.p * y.weight[side];
         }
         if (is_storer) {
             stores_read();
         }
         __syncwarp();
-        solve_in_warps<GROUPS>(
-            chunk, share, sum, end, lane, group, plane, total, [&](int i, Real x) {
-                u[i] = fma(factor_row.before, u[i], factor_row.rhs * x);
-                if (i >= chunk.pads) {
-                    out[node + i] = u[i];
-                }
-            });
+        solve_in_warps<GROUPS>(chunk, share, sum, end, lane, group, plane, total,
+                               [&](int i, Real x) {
+                                   u[i] = fma(decay, u[i], take * x);
+                                   first[i] = fma(power, u[i], first[i]);
+                                   if (i >= chunk.pads) {
+                                       out[node + i] = u[i];
+                                   }
+                               });
         bulk_fence();
         if constexpr (GROUPS == 1) {
             __syncwarp();
@@ -373,6 +386,12 @@ sweep_plane(const HeatForward<Real> &f, const HeatLine<Real> &line,
             store_bulk(s.w + (k * ny + j) * nx, out,
                        static_cast<uint32_t>(nx * sizeof(Real)));
             commit_stores();
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        if (i >= chunk.pads) {
+            y.sums[section * y.columns + k * nx + node + i] = {u[i], first[i]};
         }
     }
     if (is_storer) {
@@ -393,9 +412,9 @@ __launch_bounds__(heat_planes_threads<Real, ROWS, GROUPS>,
     __shared__ HeatPair<Real> total[HEAT_MOST_PLANES * GROUPS];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int plane = warp / GROUPS, of_block = f.planes;
-    const unsigned half = blockIdx.x / static_cast<unsigned>(f.tiles);
+    const int section = static_cast<int>(blockIdx.x / static_cast<unsigned>(f.tiles));
     const HeatAxis<Real> &z = f.stencil.axis[2];
-    const int64_t first_plane = z.begin + (blockIdx.x - half * f.tiles) * of_block;
+    const int64_t first_plane = z.begin + (blockIdx.x - section * f.tiles) * of_block;
     const int planes = static_cast<int>(min(z.end - first_plane, int64_t{of_block}));
 
     if (threadIdx.x < f.ring) {
@@ -405,17 +424,20 @@ __launch_bounds__(heat_planes_threads<Real, ROWS, GROUPS>,
     }
     __syncthreads();
     wait_for_last_kernel();
-    const HeatRing<Real, ROWS, GROUPS> ring = {
-        f,     reinterpret_cast<Real *>(memory), full,
-        empty, HalfRows(*f.two_sided, half),     first_plane,
-        planes};
+    const HeatRing<Real, ROWS, GROUPS> ring = {f,
+                                               reinterpret_cast<Real *>(memory),
+                                               full,
+                                               empty,
+                                               f.y.section(section),
+                                               first_plane,
+                                               planes};
 
     if (plane == of_block) {
         ring.load_lines(lane);
         let_next_kernel_in();
     }
     else if (plane < planes) {
-        sweep_plane(f, line, ring, half, plane, warp % GROUPS, lane,
+        sweep_plane(f, line, ring, section, plane, warp % GROUPS, lane,
                     total + plane * GROUPS);
     }
     else {

@@ -4,19 +4,18 @@
 #define PS_CUDA_HEAT_HEAT_RUN_H
 
 #include "heat/heat_clock.cuh"
+#include "heat/heat_sections.h"
 #include "heat/heat_stencils.h"
 #include "heat/heat_teams.h"
 #include "runtime/texture.cuh"
 
 namespace pysolvers::heat {
 
-template <typename Real> struct TwoSidedFactor;
-
-/* The constants of all steps of heat_volume.h: the lines along x and z, the factor of
+/* The constants of all steps of heat_volume.h: the lines along x and z, the sections of
  * those along y, and the layout in shared memory of a line along x with its chunks. */
 template <typename Real> struct HeatVolume {
     HeatLine<Real> line[2];
-    TwoSidedFactor<Real> *two_sided;
+    HeatSections<Real> sections;
     int32_t chunk, pitch; /* rows of a chunk, elements of a line */
     int32_t planes, ring; /* of a block; lines of each in shared memory */
     int32_t side;         /* the blocks along z */

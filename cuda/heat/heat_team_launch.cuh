@@ -124,8 +124,7 @@ template <typename Real>
 static int32_t
 heat_reach(const ps_cuda_heat_line &l, const HeatTeams<Real> &t)
 {
-    const double least = sizeof(Real) == 4 ? 0x1p-69 : 0x1p-156;
-    const double rows = log(least) / log1p(-l.p);
+    const double rows = log(heat_negligible<Real>) / log1p(-l.p);
     const double groups =
         2 + rows / (t.chunk_rows * HEAT_TEAM_CHUNKS); /* the last group may be small */
 

@@ -15,6 +15,10 @@
 
 namespace pysolvers::heat {
 
+/* Smaller weights do not count: the cube of the rounding error. */
+template <typename Real>
+constexpr double heat_negligible = sizeof(Real) == 4 ? 0x1p-69 : 0x1p-156;
+
 /* The weight of one place of a line in another. */
 struct HeatReach {
     const ps_cuda_heat_line &l;
@@ -35,6 +39,34 @@ struct HeatReach {
     {
         u += pow(l.q, s) * first;
         x += pow(l.q, static_cast<double>(l.rows) - e) * behind + back(e, 0) * first;
+    }
+    /* The weights of the sums of rows from to `to` in the boundary values of rows s to e, which are
+     * the same rows or others. */
+    template <typename Real>
+    __device__ __forceinline__ HeatWeights<Real> weights(double s, double e, double from,
+                                                         double to) const
+    {
+        const double n = static_cast<double>(l.rows);
+        const double first_u = back(0, to), last_u = pow(l.q, n - to);
+        const double first_x = pow(l.q, from);
+        double uu = to <= s ? pow(l.q, s - to) : 0, ux = 0;
+        double xu = back(e, to), xx = from >= e ? pow(l.q, from - e) : 0;
+
+        close(s, e, l.u[0] * first_u + l.u[1] * last_u,
+              l.y[0] * first_u + l.y[1] * last_u, uu, xu);
+        close(s, e, l.u[0] * first_x, l.y[0] * first_x, ux, xx);
+        return {static_cast<Real>(uu), static_cast<Real>(ux), static_cast<Real>(xu),
+                static_cast<Real>(xx)};
+    }
+    /* Those of the value of an end. */
+    template <typename Real>
+    __device__ __forceinline__ HeatWeights<Real> end_weights(double s, double e,
+                                                             int end) const
+    {
+        double u = 0, x = 0;
+
+        close(s, e, l.u[2 + end], l.y[2 + end], u, x);
+        return {Real(0), static_cast<Real>(u), Real(0), static_cast<Real>(x)};
     }
     /* The constants of rows `row` to `next` within a unit that begins with row `first`.
      */
@@ -59,32 +91,18 @@ template <typename Real> struct MakeHeatTeamTable {
         const int groups = gridDim.x, rows = static_cast<int>(l.rows);
         const HeatReach reach = {l};
         const HeatCut own(rows, chunk_rows, group);
-        const double s = own.first, e = own.end;
-        const double n = static_cast<double>(l.rows);
 
         constexpr int part_chunks = HEAT_TEAM_CHUNKS / heat_parts<Real>;
 
         wait_for_last_kernel();
         if (i < groups) {
             const HeatCut other(rows, chunk_rows, i);
-            const double from = other.first, to = other.end;
-            const double first_u = reach.back(0, to), last_u = pow(l.q, n - to);
-            const double first_x = pow(l.q, from);
-            double uu = i < group ? pow(l.q, s - to) : 0, ux = 0;
-            double xu = reach.back(e, to), xx = i > group ? pow(l.q, from - e) : 0;
 
-            reach.close(s, e, l.u[0] * first_u + l.u[1] * last_u,
-                        l.y[0] * first_u + l.y[1] * last_u, uu, xu);
-            reach.close(s, e, l.u[0] * first_x, l.y[0] * first_x, ux, xx);
-            table->weight[group][i] = {static_cast<Real>(uu), static_cast<Real>(ux),
-                                       static_cast<Real>(xu), static_cast<Real>(xx)};
+            table->weight[group][i] =
+                reach.weights<Real>(own.first, own.end, other.first, other.end);
         }
         if (i < 2) {
-            double u = 0, x = 0;
-
-            reach.close(s, e, l.u[2 + i], l.y[2 + i], u, x);
-            table->end[group][i] = {Real(0), static_cast<Real>(u), Real(0),
-                                    static_cast<Real>(x)};
+            table->end[group][i] = reach.end_weights<Real>(own.first, own.end, i);
         }
         if (i < HEAT_TEAM_CHUNKS) {
             const int first = i / part_chunks * part_chunks;

@@ -8,6 +8,7 @@
 #include "heat/heat_backward.cuh"
 #include "heat/heat_forward.cuh"
 #include "heat/heat_table.cuh"
+#include "heat/heat_team_table.cuh"
 #include "runtime/math.cuh"
 
 namespace pysolvers::heat {
@@ -50,84 +51,55 @@ with_cut(const Cut &cut, const Call &call)
                            : call(std::integral_constant<int, Of::of_two[of_two]>(), two);
 }
 
-/* The blocks along z: by clusters of one group per block, with few rows in a chunk or more; and
- * whole lines in a block, with few columns or many rows. */
-enum { SIDE_FEW, SIDE_MORE, SIDE_WHOLE };
+/* Kinds of blocks along z, by the rows of a chunk. With 24 rows in float32, a block would have a whole line of
+ * 700 nodes: the second kernel takes 2.1 to 2.8 ms for 700^3 nodes, and 1.9 in clusters with 12 rows (H200). */
+constexpr int side_kinds = 3;
 
-/* call(side) with the blocks as a type. */
+/* call(side) with the blocks of a kind as a type. */
 template <typename Real, typename Call>
 auto
 with_side(int side, const Call &call)
 {
-    constexpr bool is_single = sizeof(Real) == 4;
-    using Few =
-        std::conditional_t<is_single, HeatSide<8, 16, 1, 3>, HeatSide<6, 16, 1, 3>>;
-    using Whole =
-        std::conditional_t<is_single, HeatSide<24, 16, 1, 2>, HeatSide<6, 8, 2, 3>>;
+    constexpr int rows = sizeof(Real) == 4 ? 12 : 6;
 
-    return side == SIDE_FEW    ? call(Few())
-           : side == SIDE_MORE ? call(HeatSide<8, 16, 1, 3>())
-                               : call(Whole());
+    return side == 0   ? call(HeatSide<4, 16>())
+           : side == 1 ? call(HeatSide<rows, 16>())
+                       : call(HeatSide<8, 16>());
 }
 
-/* Two numbers whose sum is 1, also in floating point. */
-template <typename Real>
-__device__ void
-set_shares(double x, double y, Real *of_x, Real *of_y)
-{
-    if (x >= y) {
-        *of_x = static_cast<Real>(x);
-        *of_y = Real(1) - *of_x;
-    }
-    else {
-        *of_y = static_cast<Real>(y);
-        *of_x = Real(1) - *of_y;
-    }
-}
+constexpr int section_threads = 32;
+static_assert(section_threads >= HEAT_MOST_SECTIONS);
 
-/* By two threads, one per half. Rows repeat from where g is the same in two of them: after
- * some tens of rows, unless a is large. */
-template <typename Real> struct MakeTwoSided {
-    double a;
-    ps_cuda_heat_end lower;
-    ps_cuda_heat_end upper;
-    int rows;
-    TwoSidedFactor<Real> *two_sided;
+/* By one block per section. */
+template <typename Real> struct MakeHeatSections {
+    ps_cuda_heat_line l;
+    HeatSections<Real> s;
 
     __device__ __forceinline__ void operator()() const
     {
-        const int half = static_cast<int>(threadIdx.x), middle = rows / 2;
-        const int count = half == 0 ? middle : rows - middle;
-        const int row = half == 0 ? 0 : rows - 1, step = half == 0 ? 1 : -1;
-        const ps_cuda_heat_end end = half == 0 ? lower : upper;
-        double lead = 1 - end.theta_by_a + a * (1 - end.theta), g = 0, before = 0;
-        TwoSidedRow<Real> made;
+        const int section = static_cast<int>(blockIdx.x);
+        const int thread = static_cast<int>(threadIdx.x);
+        const HeatSectionRows own = s.section(section);
+        const HeatReach reach = {l};
 
         wait_for_last_kernel();
-        for (int n = 0; n < count; n++) {
-            if (n < 2 || g != before) {
-                before = g;
-                if (n == 0) {
-                    made.rhs = static_cast<Real>(end.weight / lead);
-                    made.before =
-                        static_cast<Real>((end.weight * end.add + a * end.take) / lead);
-                }
-                else {
-                    lead = 1 + a * g;
-                    set_shares(a * g / lead, 1 / lead, &made.before, &made.rhs);
-                }
-                g = lead / (a + lead);
-                set_shares(a / (a + lead), g, &made.next, &made.own);
-            }
-            two_sided->factor_row[row + n * step] = made;
-        }
-        const double other = __shfl_xor_sync(3u, g, 1), whole = g + other - g * other;
-        const double near = (1 - other) * g / whole, far = other / whole;
+        if (thread < s.count) {
+            const HeatSectionRows other = s.section(thread);
 
-        two_sided->rows = rows;
-        two_sided->half = middle;
-        two_sided->middle[half][half] = static_cast<Real>(near);
-        two_sided->middle[half][1 - half] = static_cast<Real>(far);
+            s.table->weight[section][thread] = reach.weights<Real>(
+                own.first, own.first + own.count, other.first, other.first + other.count);
+        }
+        if (thread < 2) {
+            s.table->end[section][thread] =
+                reach.end_weights<Real>(own.first, own.first + own.count, thread);
+        }
+        for (int n = section + thread * s.count; n <= s.size;
+             n += section_threads * s.count) {
+            const double power = pow(l.q, n);
+
+            s.table->power[n] =
+                static_cast<Real>(power < heat_negligible<Real> ? 0 : power);
+        }
     }
 };
 
@@ -141,30 +113,6 @@ forward_bytes(int64_t nodes, const Cut &cut, int planes, int ring, int32_t *pitc
     *pitch = static_cast<int32_t>(lead + (nodes + 3) / 4 * 4 + 4);
     return sizeof(Real) * static_cast<size_t>(*pitch) *
            static_cast<size_t>(ring * (planes + 2) + planes);
-}
-
-/* Whether the second kernel takes two rows of nodes at a time: 0.90 of a step of 300 x 400 x 500
- * nodes in float32, 0.94 of 700^3, in float64 0.98 of 200 x 1000 x 1000 and 1.00 of 512^3; where a block
- * of float64 has whole lines, it takes 1.05 of a step of 500 x 400 x 300 (H200). */
-template <typename Real, typename Side>
-constexpr bool by_pairs = sizeof(Real) == 4 || Side::groups == 1;
-
-template <typename Real, typename Side>
-constexpr size_t backward_bytes =
-    by_pairs<Real, Side> ? heat_pair_bytes<Real, Side>
-                         : sizeof(Real) * Side::ahead * 2 * Side::threads *
-                               static_cast<size_t>(Side::rows);
-
-template <typename Real, typename Side>
-auto
-backward_kernel()
-{
-    if constexpr (by_pairs<Real, Side>) {
-        return heat_backward_pair_kernel<Real, Side>;
-    }
-    else {
-        return heat_backward_kernel<Real, Side>;
-    }
 }
 
 /* The shortest of some chunks with which `groups` groups hold a line; 0: none. */
@@ -195,119 +143,43 @@ cut_of(const ps_heat *h, const ps_cuda_device *device)
                : Cut{alone, 1};
 }
 
-/* Whether `count` blocks fit a multiprocessor. */
-bool
-fit_together(const ps_cuda_device *device, size_t bytes, int count)
-{
-    constexpr size_t reserved = 2048; /* of a block, with static memory */
+/* How a step is distributed: planes of a block of the first kernel, 0 if the lines are too
+ * long, and its lines in shared memory, the blocks of the second one, the sections of y. */
+struct Shape {
+    Cut cut;
+    int planes, ring, side, sections, size;
+};
 
-    return count * (bytes + reserved) <=
-           static_cast<size_t>(device->shared_bytes_processor);
-}
-
-/* Parts of a field, in both halves. */
-int64_t
-parts_of(int64_t nodes, int width)
-{
-    return 2 * divided_up(nodes, width);
-}
-
-/* Planes of a block of the first kernel, as many as shared memory holds and the rounds of
- * blocks need, but fewer if all blocks are resident at once with planes to spare; 0 if a line
- * is too long. On an H200, lines of 768 nodes in two groups take 2.98 ms for 201 million nodes
- * in float64, and 4.32 ms by separate sweeps; a box of 512^2 nodes and 548 planes takes 2.2 ms
- * with blocks of 9 planes, and 3.1 ms with blocks of 8, of which not all are resident at once;
- * one of 700^3 nodes in float32 3.61 ms with 11 planes and 4.17 with 8; one of 500 x 400 x 300
- * nodes in float64 1.13 ms with 5 planes and 1.66 by separate sweeps, as 8 planes leave too few
- * blocks. */
+/* Shared memory of the first kernel besides the lines. */
 template <typename Real>
-int
-planes_for(const ps_heat *h, const ps_cuda_device *device)
-{
-    const Cut cut = cut_of<Real>(h, device);
-    const size_t most = static_cast<size_t>(device->shared_bytes);
-    const int usual = cut.groups == 1 ? static_cast<int>(HEAT_PLANES) : 2;
-    int32_t pitch = 0;
+constexpr size_t forward_static =
+    2 * sizeof(Arrivals) * HEAT_MOST_RING +
+    sizeof(HeatPair<Real>) * HEAT_MOST_PLANES * Chunks<Real>::most_groups;
 
-    if (cut.chunk == 0) {
-        return 0;
-    }
-    const auto bytes = [&](int n) {
-        return forward_bytes<Real>(h->nodes[0], cut, n, HEAT_RING, &pitch);
-    };
-    const int blocks = with_cut<Real>(cut, [](auto rows, auto groups) {
-        return heat_planes_blocks<rows.value, groups.value>;
-    });
-    int planes = with_cut<Real>(cut, [](auto rows, auto groups) {
-        return heat_plane_warps<Real, rows.value, groups.value> / groups.value;
-    });
-
-    while (bytes(planes) + 2 * sizeof(Arrivals) * HEAT_MOST_RING +
-               sizeof(HeatPair<Real>) * HEAT_MOST_PLANES * Chunks<Real>::most_groups >
-           most) {
-        if (--planes < usual) {
-            return 0;
-        }
-    }
-    const auto rounds = [&](int n) {
-        const int resident = fit_together(device, bytes(n), blocks) ? blocks : 1;
-
-        return divided_up(parts_of(heat_unknowns(h, 2).count(), n),
-                          static_cast<int64_t>(device->processors) * resident);
-    };
-    const int least =
-        rounds(planes) == 1 ? std::min(static_cast<int>(HEAT_FEW_PLANES), usual) : usual;
-
-    for (int few = planes - 1; few >= least && rounds(few) == rounds(planes); few--) {
-        planes = few; /* as many blocks as fill the last round */
-    }
-    return planes;
-}
-
-/* Lines of each plane in shared memory: as many as it holds with the same number of blocks. The
- * first kernel takes 1.23 ms in place of 1.25 for 200 million nodes in float64 with 8 lines in
- * place of 4, and 0.80 in place of 0.83 for 700^3 nodes in float32 (H200). */
-template <typename Real>
-int
-ring_for(const ps_heat *h, const ps_cuda_device *device, const Cut &cut, int planes)
-{
-    const size_t other =
-        2 * sizeof(Arrivals) * HEAT_MOST_RING +
-        sizeof(HeatPair<Real>) * HEAT_MOST_PLANES * Chunks<Real>::most_groups;
-    const int blocks = with_cut<Real>(cut, [](auto rows, auto groups) {
-        return heat_planes_blocks<rows.value, groups.value>;
-    });
-    const auto resident = [&](int ring) {
-        int32_t pitch = 0;
-        const size_t bytes = forward_bytes<Real>(h->nodes[0], cut, planes, ring, &pitch);
-
-        return bytes + other > static_cast<size_t>(device->shared_bytes) ? 0
-               : fit_together(device, bytes, blocks)                     ? blocks
-                                                                         : 1;
-    };
-    int ring = HEAT_RING;
-
-    while (ring < HEAT_MOST_RING && resident(ring + 1) == resident(HEAT_RING)) {
-        ring++;
-    }
-    return ring;
-}
-
-/* Groups of a line along z. */
+/* Blocks of a line along z, which are a cluster. */
 template <typename Side>
 int64_t
-side_groups(const ps_heat *h)
+side_cluster(const ps_heat *h)
 {
     return divided_up(heat_unknowns(h, 2).count(), int64_t{HEAT_CHUNKS} * Side::rows);
 }
 
-/* Blocks along z. */
+/* Blocks along z of a section. */
 template <typename Side>
 int64_t
 side_blocks(const ps_heat *h)
 {
-    return parts_of(h->nodes[0], Side::width) *
-           (Side::groups == 1 ? side_groups<Side>(h) : 1);
+    return divided_up(h->nodes[0], int64_t{Side::width}) * side_cluster<Side>(h);
+}
+
+/* Clusters that are resident at once: those of a GPC, of which a device has about 8, lie in it. */
+int64_t
+resident_clusters(const ps_cuda_device *device, int64_t blocks)
+{
+    constexpr int64_t parts = 8;
+
+    return blocks == 1 ? device->processors
+                       : parts * (device->processors / parts / blocks);
 }
 
 /* Blocks for less than two thirds of the multiprocessors: separate sweeps are faster. */
@@ -317,59 +189,164 @@ are_few(int64_t blocks, const ps_cuda_device *device)
     return 3 * blocks < 2 * device->processors;
 }
 
-/* The blocks along z. Few rows in a chunk, if as many blocks then hold a line: a step of
- * 500 x 400 x 300 nodes in float64 takes 1.01 ms with 6 rows, and 1.13 with 8. Whole lines, if
- * all of these blocks are resident at once: the second kernel takes 0.55 ms in place of 0.63,
- * and for 700^3 nodes in float32, of which there are three rounds of clusters, 2.1 in place of
- * 3.1. Where clusters are resident at once and have 8 rows in a chunk, they are faster: 1.07 ms
- * for 512^3 nodes in float64, and 1.43 with as many rows in blocks of 8 columns (H200). */
+/* The least time of a kernel, in microseconds, and how its blocks are then. */
+struct Fastest {
+    double time = 1e30;
+    int kind = 0;
+
+    void take(double other, int other_kind)
+    {
+        if (other < time) {
+            time = other;
+            kind = other_kind;
+        }
+    }
+};
+
+/* Blocks of the first kernel that a multiprocessor holds. */
 template <typename Real>
 int
-side_of(const ps_heat *h, const ps_cuda_device *device)
+resident_planes(const ps_cuda_device *device, const Cut &cut, size_t bytes)
 {
-    const auto groups = [&](int side) {
-        return with_side<Real>(side, [&](auto s) { return side_groups<decltype(s)>(h); });
-    };
-    const bool is_whole = with_side<Real>(SIDE_WHOLE, [&](auto s) {
-        using Side = decltype(s);
-        const int64_t blocks = side_blocks<Side>(h);
-
-        return side_groups<Side>(h) == Side::groups && blocks <= device->processors &&
-               !are_few(blocks, device);
+    constexpr size_t reserved = 2048; /* of a block, with static memory */
+    const int most = with_cut<Real>(cut, [](auto rows, auto groups) {
+        return heat_planes_blocks<rows.value, groups.value>;
     });
-    const int side = groups(SIDE_FEW) == groups(SIDE_MORE) ? SIDE_FEW : SIDE_MORE;
-    const int64_t blocks =
-        with_side<Real>(side, [&](auto s) { return side_blocks<decltype(s)>(h); });
 
-    /* float64: half the columns, without clusters; float32: fewer rounds of blocks */
-    return is_whole && groups(side) > 1 &&
-                   (sizeof(Real) == 8 || blocks > device->processors)
-               ? SIDE_WHOLE
-               : side;
+    return most * (bytes + reserved) <=
+                   static_cast<size_t>(device->shared_bytes_processor)
+               ? most
+               : 1;
 }
 
+/* Times of the first kernel by the planes of its blocks, if sections have `size` rows: rounds of
+ * blocks, each with a row of nodes after the other, of 1 us and 0.04 us per KiB that a multiprocessor has. On
+ * an H200: 1.9 us for 5 planes of 500 nodes in float64, 2.3 for 11 of 700 in float32. */
 template <typename Real>
-bool
-fits(const ps_heat *h, const ps_cuda_device *device)
+Fastest
+fastest_planes(const ps_heat *h, const ps_cuda_device *device, const Cut &cut,
+               int sections, int size)
 {
+    const int64_t planes = heat_unknowns(h, 2).count();
+    const int most = with_cut<Real>(cut, [](auto rows, auto groups) {
+        return heat_plane_warps<Real, rows.value, groups.value> / groups.value;
+    });
+    Fastest best;
+
+    for (int n = 1; n <= most; n++) {
+        int32_t pitch = 0;
+        const size_t bytes = forward_bytes<Real>(h->nodes[0], cut, n, HEAT_RING, &pitch);
+        const int64_t blocks = divided_up(planes, int64_t{n}) * sections;
+        const int64_t resident = resident_planes<Real>(device, cut, bytes);
+        const double row = 1.0 + 0.04 / 1024 * sizeof(Real) *
+                                     static_cast<double>(resident * n * h->nodes[0]);
+
+        if (bytes + forward_static<Real> <= static_cast<size_t>(device->shared_bytes)) {
+            best.take(
+                divided_up(blocks, resident * device->processors) * (size + 4) * row, n);
+        }
+    }
+    return best;
+}
+
+/* The same of the second kernel, by the kind of its blocks: rounds of a row of nodes after the other, of
+ * 2.8 us with 6 rows a thread in float64, 2.9 with 8 and 3.6 with 12 in float32; but not less than the time of
+ * 3 words at 2.6 TB/s in pieces of 128 bytes, 1.9 in pieces of 64, somewhat more in more sections and if
+ * not all multiprocessors have a block. On an H200, two sections of 1000 x 1000 x 200 nodes in float64 take 1.87
+ * ms, seven and twelve 2.14 and 2.21. */
+template <typename Real>
+Fastest
+fastest_side(const ps_heat *h, const ps_cuda_device *device, int sections, int size)
+{
+    constexpr bool is_single = sizeof(Real) == 4;
+    const double words = 3.0 * sizeof(Real) * static_cast<double>(heat_nodes(h));
+    const double least = words / (is_single ? 1.9e6 : 2.6e6);
+    Fastest best;
+
+    for (int kind = 0; kind < side_kinds; kind++) {
+        with_side<Real>(kind, [&](auto s) {
+            using Side = decltype(s);
+            const int64_t cluster = side_cluster<Side>(h);
+            const int64_t blocks = side_blocks<Side>(h) * sections;
+
+            if (cluster > HEAT_CLUSTER || cluster > device->cluster_blocks ||
+                are_few(blocks, device) ||
+                heat_pair_bytes<Real, Side> +
+                        2 * sizeof(HeatExchange<Real, Side::width>) >
+                    static_cast<size_t>(device->shared_bytes)) {
+                return;
+            }
+            const double row =
+                (is_single ? 1.5 + 0.18 * Side::rows : 0.65 + 0.36 * Side::rows) +
+                (!is_single && cluster > 1 ? 0.35 : 0.0);
+            const int64_t rounds =
+                divided_up(blocks / cluster, resident_clusters(device, cluster));
+            const double used =
+                std::min(1.0, static_cast<double>(blocks) / device->processors);
+
+            best.take(std::max(rounds * (size + 3) * row, least / (0.8 + 0.2 * used)) *
+                          (1 + 0.01 * sections + 0.02 * (cluster - 1)),
+                      kind);
+        });
+    }
+    return best;
+}
+
+/* Lines of each plane in shared memory: as many as it holds with the same number of blocks. The
+ * first kernel takes 1.23 ms in place of 1.25 for 200 million nodes in float64 with 8 lines in
+ * place of 4, and 0.80 in place of 0.83 for 700^3 nodes in float32 (H200). */
+template <typename Real>
+int
+ring_for(const ps_heat *h, const ps_cuda_device *device, const Cut &cut, int planes)
+{
+    int32_t pitch = 0;
+    int ring = HEAT_RING;
+    const auto bytes = [&](int lines) {
+        return forward_bytes<Real>(h->nodes[0], cut, planes, lines, &pitch);
+    };
+    const int resident = resident_planes<Real>(device, cut, bytes(ring));
+
+    while (ring < HEAT_MOST_RING &&
+           bytes(ring + 1) + forward_static<Real> <=
+               static_cast<size_t>(device->shared_bytes) &&
+           resident_planes<Real>(device, cut, bytes(ring + 1)) == resident) {
+        ring++;
+    }
+    return ring;
+}
+
+/* The distribution with the least time of both kernels. */
+template <typename Real>
+Shape
+shape_of(const ps_heat *h, const ps_cuda_device *device)
+{
+    const Cut cut = cut_of<Real>(h, device);
     const uintptr_t places = reinterpret_cast<uintptr_t>(h->t) |
                              reinterpret_cast<uintptr_t>(h->w) |
                              static_cast<uintptr_t>(h->nodes[0]) * sizeof(Real);
-    const int planes = planes_for<Real>(h, device);
-    const bool has_sides = with_side<Real>(side_of<Real>(h, device), [&](auto s) {
-        using Side = decltype(s);
-        const int64_t blocks =
-            Side::groups == 1 ? side_groups<Side>(h) : 1; /* of a cluster */
+    const int rows = static_cast<int>(heat_unknowns(h, 1).count());
+    constexpr int fewest_rows = 4;
+    double least = 1e30;
+    Shape shape = {};
 
-        return !are_few(side_blocks<Side>(h), device) && blocks <= HEAT_CLUSTER &&
-               blocks <= device->cluster_blocks &&
-               backward_bytes<Real, Side> +
-                       2 * sizeof(HeatExchange<Real, Side::width, Side::groups>) <=
-                   static_cast<size_t>(device->shared_bytes);
-    });
+    if (places % 16 != 0 || cut.chunk == 0) {
+        return shape;
+    }
+    for (int count = 1; count <= HEAT_MOST_SECTIONS && count * fewest_rows <= rows;
+         count++) {
+        const int size = divided_up(rows, count), sections = divided_up(rows, size);
+        const Fastest first = fastest_planes<Real>(h, device, cut, sections, size);
+        const Fastest second = fastest_side<Real>(h, device, sections, size);
 
-    return places % 16 == 0 && planes > 0 && has_sides &&
-           !are_few(parts_of(heat_unknowns(h, 2).count(), planes), device);
+        if (first.time + second.time < least) {
+            least = first.time + second.time;
+            shape = {cut, first.kind, 0, second.kind, sections, size};
+        }
+    }
+    if (shape.planes > 0) {
+        shape.ring = ring_for<Real>(h, device, cut, shape.planes);
+    }
+    return shape;
 }
 
 template <typename Real>
@@ -394,25 +371,48 @@ make_line(const ps_heat *h, int axis, int chunk, void *table, cudaStream_t strea
                           table, stream, line);
 }
 
+template <typename Real>
+size_t
+section_table_bytes(const Shape &shape)
+{
+    return ps_cuda_padded(sizeof(HeatSectionTable<Real>) +
+                          static_cast<size_t>(shape.size) * sizeof(Real));
+}
+
+/* Bytes of a number, or a pair, for each column of all sections. */
+template <typename Number>
+size_t
+section_sums_bytes(const ps_heat *h, const Shape &shape)
+{
+    return ps_cuda_padded(
+        static_cast<size_t>(h->nodes[0] * h->nodes[2] * shape.sections) * sizeof(Number));
+}
+
 } // namespace
 
 bool
 heat_is_volume(const ps_heat *h, const ps_cuda_device *device)
 {
     if (h->axes != PS_HEAT_AXES || h->k != nullptr || device->capability < 90 ||
-        h->side[1][0].kind == PS_HEAT_PERIODIC || heat_unknowns(h, 1).count() < 2 ||
-        heat_pitch(h, 2) > UINT32_MAX / 8) {
+        heat_unknowns(h, 1).count() < 2 || heat_pitch(h, 2) > UINT32_MAX / 8) {
         return false;
     }
-    return with_real(h->dtype,
-                     [&](auto zero) { return fits<decltype(zero)>(h, device); });
+    return with_real(h->dtype, [&](auto zero) {
+        return shape_of<decltype(zero)>(h, device).planes > 0;
+    });
 }
 
 size_t
 heat_volume_bytes(const ps_heat *h)
 {
-    return 2 * heat_table_bytes<double>() +
-           two_sided_bytes<double>(heat_unknowns(h, 1).count());
+    return with_real(h->dtype, [&](auto zero) {
+        using Real = decltype(zero);
+        const Shape shape = shape_of<Real>(h, ps_cuda_device_get());
+
+        return 2 * heat_table_bytes<double>() + section_table_bytes<Real>(shape) +
+               section_sums_bytes<HeatPair<Real>>(h, shape) +
+               section_sums_bytes<Real>(h, shape);
+    });
 }
 
 template <typename Real>
@@ -422,17 +422,34 @@ heat_plan_volume(const ps_heat *h, void *memory, cudaStream_t stream,
 {
     char *const tables = static_cast<char *>(memory);
     const size_t table = heat_table_bytes<double>();
+    const Shape shape = shape_of<Real>(h, ps_cuda_device_get());
     const HeatMatrix y = heat_matrix(h, 1);
+    HeatSections<Real> &sections = plan->sections;
+    const ps_cuda_heat_line l = ps_cuda_heat_line_of(
+        y.a, y.end, y.is_periodic, heat_unknowns(h, 1).count(), 1, sizeof(Real) == 4);
 
-    const Cut cut = cut_of<Real>(h, ps_cuda_device_get());
+    plan->chunk = shape.cut.chunk;
+    plan->planes = shape.planes;
+    plan->side = shape.side;
+    plan->ring = shape.ring;
+    plan->shared = forward_bytes<Real>(h->nodes[0], shape.cut, plan->planes, plan->ring,
+                                       &plan->pitch);
+    sections.q = static_cast<Real>(l.q);
+    sections.p = static_cast<Real>(l.p);
+    for (int end = 0; end < 2; end++) {
+        sections.weight[end] = static_cast<Real>(y.end[end].weight);
+        sections.add[end] = static_cast<Real>(y.end[end].add);
+    }
+    sections.rows = static_cast<int32_t>(l.rows);
+    sections.count = shape.sections;
+    sections.size = shape.size;
+    sections.columns = h->nodes[0] * h->nodes[2];
+    sections.table = reinterpret_cast<HeatSectionTable<Real> *>(tables + 2 * table);
+    char *const sums = tables + 2 * table + section_table_bytes<Real>(shape);
 
-    plan->chunk = cut.chunk;
-    plan->planes = planes_for<Real>(h, ps_cuda_device_get());
-    plan->side = side_of<Real>(h, ps_cuda_device_get());
-    plan->ring = ring_for<Real>(h, ps_cuda_device_get(), cut, plan->planes);
-    plan->shared =
-        forward_bytes<Real>(h->nodes[0], cut, plan->planes, plan->ring, &plan->pitch);
-    plan->two_sided = reinterpret_cast<TwoSidedFactor<Real> *>(tables + 2 * table);
+    sections.sums = reinterpret_cast<HeatPair<Real> *>(sums);
+    sections.before =
+        reinterpret_cast<Real *>(sums + section_sums_bytes<HeatPair<Real>>(h, shape));
     ps_status status = make_line(h, 0, plan->chunk, tables, stream, &plan->line[0]);
 
     if (status == PS_OK) {
@@ -442,7 +459,7 @@ heat_plan_volume(const ps_heat *h, void *memory, cudaStream_t stream,
         status = with_side<Real>(plan->side, [&](auto s) {
             using Side = decltype(s);
             const ps_status allowed =
-                ps_cuda_status(allow_shared(backward_kernel<Real, Side>()));
+                ps_cuda_status(allow_shared(heat_backward_kernel<Real, Side>));
 
             return allowed == PS_OK ? make_line(h, 2, Side::rows, tables + table, stream,
                                                 &plan->line[1])
@@ -450,11 +467,8 @@ heat_plan_volume(const ps_heat *h, void *memory, cudaStream_t stream,
         });
     }
     return status == PS_OK
-               ? for_threads<2>(
-                     1, stream,
-                     MakeTwoSided<Real>{y.a, y.end[0], y.end[1],
-                                        static_cast<int>(heat_unknowns(h, 1).count()),
-                                        plan->two_sided})
+               ? for_threads<section_threads>(sections.count, stream,
+                                              MakeHeatSections<Real>{l, sections})
                : status;
 }
 
@@ -464,7 +478,7 @@ heat_volume_forward(const HeatRun<Real> &run, int64_t s)
 {
     const ps_heat *const h = run.h;
     const HeatVolume<Real> &plan = run.volume;
-    const int64_t parts = parts_of(heat_unknowns(h, 2).count(), plan.planes);
+    const int64_t tiles = divided_up(heat_unknowns(h, 2).count(), int64_t{plan.planes});
     HeatForward<Real> f = {};
 
     f.stencil = heat_change_stencil<Real>(h, s);
@@ -472,12 +486,12 @@ heat_volume_forward(const HeatRun<Real> &run, int64_t s)
         f.end[end] = heat_values<Real>(h->side[0][end].sweep, s, 0);
         f.side[end] = heat_values<Real>(h->side[1][end].sweep, s, 0);
     }
-    f.two_sided = plan.two_sided;
+    f.y = plan.sections;
     f.pitch = plan.pitch;
-    f.tiles = parts / 2;
+    f.tiles = tiles;
     f.planes = plan.planes;
     f.ring = plan.ring;
-    return launch_closely(forward_kernel(plan), parts,
+    return launch_closely(forward_kernel(plan), tiles * plan.sections.count,
                           32 * (plan.planes * plan.line[0].groups + 1), plan.shared,
                           run.stream, plan.line[0], f);
 }
@@ -491,6 +505,7 @@ heat_volume_backward(const HeatRun<Real> &run, int64_t s)
     const int64_t j = heat_unknowns(h, 1).begin;
     const int64_t first =
         heat_unknowns(h, 2).begin * heat_pitch(h, 2) + j * heat_pitch(h, 1);
+    const int64_t column = heat_unknowns(h, 2).begin * h->nodes[0];
     HeatBackward<Real> b = {};
 
     b.w = static_cast<const Real *>(h->w) + first;
@@ -502,18 +517,21 @@ heat_volume_backward(const HeatRun<Real> &run, int64_t s)
     b.end = heat_unknowns(h, 0).end;
     for (int end = 0; end < 2; end++) {
         b.side[end] = heat_values<Real>(h->side[2][end].sweep, s, j * heat_pitch(h, 1));
+        b.y_side[end] = heat_values<Real>(h->side[1][end].sweep, s, column);
     }
-    b.two_sided = run.volume.two_sided;
+    b.y = run.volume.sections;
+    b.y.sums += column;
+    b.y.before += column;
 
     return with_side<Real>(run.volume.side, [&](auto of) {
         using Side = decltype(of);
 
-        b.tiles = parts_of(h->nodes[0], Side::width) / 2;
-        return Launch(side_blocks<Side>(h), Side::threads, backward_bytes<Real, Side>,
-                      run.stream)
+        b.tiles = divided_up(h->nodes[0], int64_t{Side::width});
+        return Launch(side_blocks<Side>(h) * b.y.count, Side::threads,
+                      heat_pair_bytes<Real, Side>, run.stream)
             .closely()
-            .in_clusters(Side::groups == 1 ? line.groups : 1)
-            .run(backward_kernel<Real, Side>(), line, b);
+            .in_clusters(line.groups)
+            .run(heat_backward_kernel<Real, Side>, line, b);
     });
 }
 

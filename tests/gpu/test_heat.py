@@ -41,6 +41,7 @@ SIDES = {
         "z+": Robin(1.0, 0.9),
     },
     "ring": {"x": "periodic", "y": Dirichlet(0.2), "z": Neumann(0.0)},
+    "wheel": {"x": Dirichlet(0.3), "y": "periodic", "z": Robin(1.0, 0.2)},
     "torus": "periodic",
 }
 
@@ -187,7 +188,7 @@ def test_three_axes(shape, sides):
     assert_near(here.step(20), there.step(20))
 
 
-# Wide and deep enough for two kernels a step: tiles that are whole and not, halves that differ,
+# Wide and deep enough for two kernels a step: tiles that are whole and not,
 # lines along x that two warps solve, and, on a device of 132 multiprocessors, blocks of more planes
 # and blocks with whole lines along z.
 VOLUMES = [
@@ -201,6 +202,10 @@ VOLUMES = [
     (548, 5, 352),
     (300, 7, 364),
     (1300, 4, 340),
+    # more sections along y, the last one with fewer rows
+    (130, 131, 128),
+    (67, 222, 260),
+    (250, 64, 204),
 ]
 
 
@@ -231,7 +236,14 @@ def test_large_fields_with_source_and_moving_sides(r, dtype):
 
 @pytest.mark.parametrize(
     "shape",
-    [(360, 9, 1000), (700, 6, 720), (1024, 6, 344), (264, 6, 1400)],
+    [
+        (360, 9, 1000),
+        (700, 6, 720),
+        (1024, 6, 344),
+        (264, 6, 1400),
+        (120, 150, 168),
+        (300, 90, 500),
+    ],
     ids=str,
 )
 def test_large_fields_in_float32(shape):
