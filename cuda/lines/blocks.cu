@@ -58,7 +58,9 @@ ps_cuda_blocks_work(const ps_blocks *b, size_t *bytes)
     }
     const int64_t side = b->side == 0 ? 2 : b->side;
     const int64_t rows = b->side == 0 ? (b->rows + 1) / 2 : b->rows;
-    const int64_t kept_rows = b->side == 0 ? rows + 1 : rows; /* five_kept_rows() */
+    /* halves of five diagonals have whole groups */
+    const int64_t kept_rows =
+        b->side == 0 ? 4 * five_half(static_cast<int32_t>(b->rows), false).groups : rows;
     const int64_t kept = b->pivot == PS_PIVOT_ALWAYS
                              ? 0
                              : rounded_up(b->outer * b->inner, int64_t(32)) * kept_rows *
@@ -201,11 +203,13 @@ lines_of(const ps_blocks &b, const BlocksJob<Real> &job, const ps_cuda_device &d
  * memory. */
 static constexpr int64_t near_blocks = 2;
 
-/* The most rows of float64 of which the first eliminated ones are kept in the L2 cache, if they do not
- * all fit. */
-static constexpr int64_t most_mixed_rows = 288;
+/* Rows of float64 of neighbouring systems that are eliminated in turns (five_turns.cuh), and the blocks of
+ * a multiprocessor, for up to `few_turn_rows` and for more. */
+static constexpr int64_t least_turn_rows = 149, most_turn_rows = 512, few_turn_rows = 224;
+static constexpr int64_t turn_blocks[] = {4, 3};
 
-/* The same for contiguous rows, which are copied in tiles of 64 bytes of each operand. */
+/* Blocks of a multiprocessor whose contiguous rows, in tiles of 64 bytes of each operand, and eliminated
+ * rows fit into its shared memory. */
 static constexpr int64_t tiled_rows_blocks = 3;
 
 /* Whether vectors of four scalar rows of five diagonals lie at multiples of 16 bytes. */
@@ -283,17 +287,19 @@ set_five_rows(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real> 
     job.shared_bytes = job.has_rows && !is_far
                            ? static_cast<uint32_t>(bytes + (job.has_tiles ? tiles : 0))
                            : 0;
-    if (job.has_rows && is_far && sizeof(Real) == 8 && b.rows <= most_mixed_rows) {
-        const int64_t group = int64_t(32) * 3 * 8 * static_cast<int64_t>(sizeof(Real));
+    job.has_turns = job.has_rows && !by_row && sizeof(Real) == 8 &&
+                    b.rows >= least_turn_rows && b.rows <= most_turn_rows;
+    if (job.has_turns) {
+        const int64_t group = int64_t(32) * 3 * 4 * static_cast<int64_t>(sizeof(Real)),
+                      groups = five_half(job.rows, false).groups;
         const int64_t of_block = std::min<int64_t>(
             device.shared_bytes,
-            device.shared_bytes_processor / near_blocks - reserved_bytes);
-        const int64_t far = divided_up(bytes - of_block, group);
+            device.shared_bytes_processor / turn_blocks[b.rows > few_turn_rows] -
+                reserved_bytes);
+        const int64_t near = std::min(of_block / group, groups);
 
-        if (far < five_half(job.rows, true).groups) {
-            job.far = static_cast<int32_t>(far);
-            job.shared_bytes = static_cast<uint32_t>(bytes - far * group);
-        }
+        job.far = static_cast<int32_t>(groups - near);
+        job.shared_bytes = static_cast<uint32_t>(near * group);
     }
 }
 
@@ -301,10 +307,10 @@ set_five_rows(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real> 
  * than tiles of rows. */
 static constexpr int64_t least_line_rows = 85;
 
-/* Rows of contiguous systems from which chunks have 32 rows in place of 16, of float32 and float64: 256,
- * 512 and 1000 rows of float32 take 0.94, 0.9 and 0.85 of the time so, 4096 rows of float64 0.91, but
- * 128 to 2048 rows of float64 1.0 to 1.2 (H200). */
-static constexpr int64_t long_line_rows[] = {256, 2049};
+/* Rows of float64 from which chunks have 32 rows in place of 16: 4096 rows take 0.91 of the time so, but 128
+ * to 2048 rows 1.0 to 1.2. In float32 all have 32: 128, 256, 512 and 1000 rows take 0.95, 0.94, 0.9 and
+ * 0.85 (H200). */
+static constexpr int64_t long_line_rows = 2049;
 
 /* Divide whole systems of five diagonals into chunks of scalar rows (five_lines.cuh). */
 template <typename Real>
@@ -312,7 +318,7 @@ static void
 set_five_lines(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real> &job)
 {
     const bool by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
-    const int32_t chunk = b.rows >= long_line_rows[sizeof(Real) == 8] ? 32 : 16;
+    const int32_t chunk = sizeof(Real) == 4 || b.rows >= long_line_rows ? 32 : 16;
     const int64_t chunks = divided_up(b.rows, int64_t(chunk));
     BlocksLines t = {};
 
@@ -326,8 +332,7 @@ set_five_lines(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real>
     t.shape.groups = t.shape.warps > 1 ? 1 : 32 / t.shape.lanes;
     t.shape.blocks = 1;
 
-    const int side =
-        std::max(1, (sizeof(Real) == 4 && chunk == 16 ? 2 : 4) / t.shape.warps);
+    const int side = std::max(1, 4 / t.shape.warps);
 
     t.systems = side * t.shape.groups;
     t.threads = side * t.shape.warps * 32;
@@ -336,6 +341,8 @@ set_five_lines(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real>
     if (t.shared_bytes + 5 * reserved_bytes <= device.shared_bytes) {
         job.lines = t;
         job.chunk = chunk;
+        /* systems of several warps take 1.0 to 1.1 of the time with it */
+        job.is_alike = job.is_alike && t.shape.warps == 1;
     }
 }
 
@@ -383,6 +390,8 @@ job_of(const ps_blocks &all, void *work)
                            false,
                            false,
                            false,
+                           false,
+                           false,
                            0,
                            0,
                            {},
@@ -403,6 +412,11 @@ job_of(const ps_blocks &all, void *work)
         for (Input<Real> &in : job.bands) {
             std::swap(in.outer, in.inner);
         }
+    }
+    job.is_alike = b.side == 0 && std::abs(job.rhs.row) <= INT32_MAX / b.rows;
+    for (const Input<Real> &in : job.bands) {
+        job.is_alike = job.is_alike && in.data != nullptr && in.row == job.rhs.row &&
+                       in.outer == job.rhs.outer && in.inner == job.rhs.inner;
     }
     set_five_lines(b, *ps_cuda_device_get(), job);
     if (job.chunk > 0) {

@@ -96,6 +96,9 @@ struct FiveHalf {
 
 static constexpr int five_threads = 64;
 
+/* Systems that a warp eliminates from both ends (five_turns.cuh). */
+static constexpr int turn_systems = 16;
+
 __host__ __device__ constexpr FiveHalf
 five_half(int32_t rows, bool is_last)
 {
@@ -146,9 +149,11 @@ template <typename Real> struct BlocksJob {
         kept; /* eliminated rows, [row][word][system], or pivot rows of `slots` systems */
     int64_t slots;            /* a multiple of blocks_threads */
     bool has_rows, has_tiles; /* five_rows.cuh; contiguous rows in tiles */
+    bool has_turns;           /* five_turns.cuh */
+    bool is_alike;            /* five diagonals and rhs have the same pitches */
     bool is_tiled;            /* blocks_tiles.cuh */
     /* the first eliminated rows (blocks_tiles.cuh), or groups of rows of each half
-     * (five_rows.cuh), that are in `kept` */
+     * (five_turns.cuh), that are in `kept` */
     int32_t far;
     uint32_t shared_bytes;
     BlocksLines lines;

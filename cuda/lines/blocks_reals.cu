@@ -7,6 +7,7 @@
 #include "lines/blocks_pivoted.cuh"
 #include "lines/blocks_tiles.cuh"
 #include "lines/five_lines.cuh"
+#include "lines/five_turns.cuh"
 
 namespace pysolvers::lines {
 
@@ -26,12 +27,12 @@ launch_rows(const BlocksJob<Real> &job, int64_t systems, cudaStream_t stream)
     };
 
     if constexpr (sizeof(Real) == 8) {
-        if (is_near && job.far > 0) {
-            const auto kernel = five_mixed_kernel<Real>;
+        if (job.has_turns) {
+            const auto kernel = five_turns_kernel<Real>;
             int fit = 0;
             const cudaError_t error =
                 resident(kernel, five_threads, job.shared_bytes, 1, &fit);
-            const int64_t parts = divided_up(systems, int64_t(32));
+            const int64_t parts = divided_up(systems, int64_t(turn_systems));
 
             return error != cudaSuccess ? ps_cuda_status(error)
                    : fit == 0           ? PS_DEVICE_FAILURE

@@ -12,14 +12,11 @@
  * if the eliminated rows fit into shared memory; then the lines of two groups more are loaded to the
  * L2 cache: 64, 128 and 144 rows of float64 take 0.95, 0.93 and 0.89 of the time, with four groups
  * 0.99, 0.95 and 0.9, with eight 0.99, 1.1 and 1.1; rows whose eliminated ones are in global memory
- * would take 1.1. Offsets of 32 bits, with a third of the instructions of a row, took 1.05 to 1.09:
- * the loads of a group were not all started before the next one was eliminated. Contiguous rows: one
- * thread for a system, whose rows are copied in tiles of 64 bytes of each operand. 7 words for a row
- * if the eliminated ones are in shared memory, otherwise 13. A row takes a third of the instructions
- * of that of blocks of 2 (blocks.cuh). Of 148 to 288 rows of float64 that two blocks of a multiprocessor
- * do not keep in shared memory, a fixed set of blocks keeps the first eliminated ones in the L2 cache, with
- * policies that evict them last and the operands first: 160, 200, 240 and 280 rows take 0.62, 0.83, 0.91
- * and 0.93 of the time of the next best kernel, but 320 rows and rows of float32 1.0 to 1.2.
+ * would take 1.1. Operands of the same pitch have offsets of 32 bits, with a third of the instructions of
+ * a row: 0.95 to 1.0 of the time, 0.91 in five_turns.cuh. Contiguous rows: one thread for a system,
+ * whose rows are copied in tiles of 64 bytes of each operand. 7 words for a row if the eliminated ones
+ * are in shared memory, otherwise 13. A row takes a third of the instructions of that of blocks of 2
+ * (blocks.cuh).
  *
  * Blocks exchange their two rows, scalar rows have no exchanges: a system is solved again by
  * blocks if a multiplier is large, a pivot is bad, or, where it is checked, a row is not
@@ -28,7 +25,6 @@
 #ifndef PS_CUDA_LINES_FIVE_ROWS_CUH
 #define PS_CUDA_LINES_FIVE_ROWS_CUH
 
-#include "device/tile_copy.cuh"
 #include "lines/blocks.cuh"
 #include "runtime/copy.cuh"
 
@@ -82,6 +78,13 @@ template <typename Real> struct FiveRows {
     };
     struct Eliminated {
         Real s, t, y;
+
+        /* Those of another lane. */
+        __device__ __forceinline__ Eliminated of(int lane) const
+        {
+            return {__shfl_sync(all_lanes, s, lane), __shfl_sync(all_lanes, t, lane),
+                    __shfl_sync(all_lanes, y, lane)};
+        }
     };
     struct Kept {
         Real at[group][words];
@@ -126,23 +129,36 @@ template <typename Real> struct FiveRows {
     __device__ __forceinline__ void prefetch(int32_t i) const
     {
         constexpr int systems = 128 / sizeof(Real);
+        const int r =
+            threadIdx.x % systems; /* systems of neighbouring lanes share lines */
 
-        if (has_all && threadIdx.x % systems == 0 && i >= 0 && i + group <= job.rows) {
+        if (has_all && r < group && i >= 0 && i + group <= job.rows) {
 #pragma unroll
-            for (int r = 0; r < group; r++) {
-#pragma unroll
-                for (int d = 0; d <= 5; d++) {
-                    prefetch_line((d < 5 ? from[d % 5] : rhs) +
-                                  (i + r) * (d < 5 ? step[d % 5] : rhs_step));
-                }
+            for (int d = 0; d <= 5; d++) {
+                prefetch_line((d < 5 ? from[d % 5] : rhs) +
+                              (i + r) * (d < 5 ? step[d % 5] : rhs_step));
             }
         }
     }
 
-    /* Rows i .. i + group - 1, with a policy of the L2 cache or without. */
-    template <bool HAS_POLICY = false>
-    __device__ __forceinline__ void load(int32_t i, Group &to, uint64_t policy = 0) const
+    /* Rows i .. i + group - 1. */
+    __device__ __forceinline__ void load(int32_t i, Group &to) const
     {
+        if (job.is_alike && i >= 2 && i + group <= job.rows - 2) {
+            const int32_t pitch = static_cast<int32_t>(rhs_step), first = i * pitch;
+
+#pragma unroll
+            for (int r = 0; r < group; r++) {
+                const int32_t at = first + r * pitch;
+
+#pragma unroll
+                for (int d = 0; d < 5; d++) {
+                    to.band[d].at[r] = from[d][at];
+                }
+                to.rhs.at[r] = rhs[at];
+            }
+            return;
+        }
         if (i >= 2 && i + group <= job.rows - 2 && has_all) {
 #pragma unroll
             for (int d = 0; d <= 5; d++) {
@@ -152,8 +168,7 @@ template <typename Real> struct FiveRows {
 
 #pragma unroll
                 for (int r = 0; r < group; r++) {
-                    own.at[r] =
-                        HAS_POLICY ? load_with(at + r * pitch, policy) : at[r * pitch];
+                    own.at[r] = at[r * pitch];
                 }
             }
             return;
@@ -229,44 +244,23 @@ template <typename Real> struct FiveRows {
         return of;
     }
 
-    static __device__ __forceinline__ Kept kept_at(const Real *from, uint64_t policy)
-    {
-        Kept of;
-
-#pragma unroll
-        for (int r = 0; r < group; r++) {
-#pragma unroll
-            for (int w = 0; w < words; w++) {
-                of.at[r][w] = load_with(from + (r * words + w) * kept_step, policy);
-            }
-        }
-        return of;
-    }
-
-    /* x1 and x2, the unknowns of the next two rows, from the end of the kept rows of both halves;
-     * whether they are exact. */
-    __device__ __forceinline__ bool meet(const Real *own_end, const Real *other_end,
+    /* x1 and x2, the unknowns of the next two rows, from the last two eliminated rows of both
+     * halves; whether they are exact. */
+    __device__ __forceinline__ bool meet(const Eliminated &last, const Eliminated &before,
+                                         const Eliminated &next, const Eliminated &after,
                                          Real &x1, Real &x2) const
     {
-        const auto at = [&](const Real *end, int row, int w) {
-            return end[(w - row * words) * kept_step];
-        };
-        const Real s = at(own_end, 1, 0), t = at(own_end, 1, 1), y = at(own_end, 1, 2);
-        const Real s_next = at(other_end, 1, 0), t_next = at(other_end, 1, 1),
-                   y_next = at(other_end, 1, 2);
-        const Real s_after = at(other_end, 2, 0), t_after = at(other_end, 2, 1),
-                   y_after = at(other_end, 2, 2);
-        const Real s_before = at(own_end, 2, 0), t_before = at(own_end, 2, 1);
         const Block<Real, 2> middle = {
-            {{1 - t * t_after, s - t * s_after},
-             {s_next - t_next * s_before, 1 - t_next * t_before}}};
+            {{1 - last.t * after.t, last.s - last.t * after.s},
+             {next.s - next.t * before.s, 1 - next.t * before.t}}};
         const Cofactors<Real, 2> of(middle);
         const Block<Real, 2> inverse = of.inverse();
-        const Real y_own = y - t * y_after, y_other = y_next - t_next * at(own_end, 2, 2);
+        const Real y_own = last.y - last.t * after.y,
+                   y_other = next.y - next.t * before.y;
         const Real x = inverse.at[0][0] * y_own + inverse.at[0][1] * y_other;
 
         x1 = inverse.at[1][0] * y_own + inverse.at[1][1] * y_other;
-        x2 = (y_after - t_after * x) - s_after * x1;
+        x2 = (after.y - after.t * x) - after.s * x1;
         return of.is_safe() &&
                (!job.is_definite ||
                 (of.determinant > 0 && middle.at[0][0] > 0 && middle.at[1][1] > 0));
@@ -306,15 +300,7 @@ template <typename Real> struct FiveRows {
                                                const Put &put) const
     {
         constexpr int pitch = group * words * kept_step;
-
-        substitute_from([&](int32_t g) { return kept_at(kept + g * pitch); }, x1, x2,
-                        put);
-    }
-
-    template <typename From, typename Put>
-    __device__ __forceinline__ void substitute_from(const From &from, Real x1, Real x2,
-                                                    const Put &put) const
-    {
+        const auto from = [&](int32_t g) { return kept_at(kept + g * pitch); };
         Kept next = from(half.groups - 1);
 
 #pragma unroll 1
@@ -364,18 +350,17 @@ template <typename Real> struct FivePair {
     {
     }
 
-    /* Find x1 and x2; at `all` are the eliminated rows of both halves without the first `far` groups
-     * of each. Returns false for a system that needs blocks, which is solved by them in `spare`. */
+    /* Find x1 and x2; at `all` are the eliminated rows of both halves. Returns false for a system that
+     * needs blocks, which is solved by them in this memory. */
     __device__ __forceinline__ bool meet(const FiveRows<Real> &rows,
                                          const BlockSource<Real, 2, true> &source,
-                                         Real *all, int32_t far, Real *spare, Real &x1,
-                                         Real &x2) const
+                                         Real *all, Real &x1, Real &x2) const
     {
         __shared__ unsigned unsafe[2];
         constexpr int pitch = FiveRows<Real>::group * FiveRows<Real>::words * kept_step;
         const BlocksJob<Real> &job = rows.job;
-        const int32_t first = five_half(job.rows, false).groups - far,
-                      last = five_half(job.rows, true).groups - far;
+        const int32_t first = five_half(job.rows, false).groups,
+                      last = five_half(job.rows, true).groups;
         const unsigned found = __ballot_sync(all_lanes, rows.guard.is_unsafe != 0);
 
         if (lane == 0) {
@@ -384,13 +369,21 @@ template <typename Real> struct FivePair {
         __syncthreads(); /* all rows are eliminated */
         const Real *const middle = all + first * pitch, *const end =
                                                             middle + last * pitch;
-        bool is_found = rows.meet(is_last ? end : middle, is_last ? middle : end, x1, x2);
+        const auto row_of = [&](const Real *end, int i) {
+            const Real *const at = end - i * FiveRows<Real>::words * kept_step;
+
+            return typename FiveRows<Real>::Eliminated{at[0], at[kept_step],
+                                                       at[2 * kept_step]};
+        };
+        const Real *const other = is_last ? middle : end;
+        bool is_found =
+            rows.meet(rows.last, rows.before, row_of(other, 1), row_of(other, 2), x1, x2);
 
         is_found = is_found && ((unsafe[0] | unsafe[1]) >> lane & 1u) == 0;
         __syncthreads(); /* the ends have been read */
         if (own < systems && !is_last) {
             if (!is_found) {
-                solve_by_blocks(job, source, index, spare);
+                solve_by_blocks(job, source, index, all);
             }
             else if (job.info != nullptr) {
                 job.info[job.is_swapped ? source.k * job.outer + source.j : index] = 0;
@@ -454,109 +447,10 @@ __launch_bounds__(five_threads)
     }
     Real x1, x2;
 
-    if (pair.meet(rows, source, all, 0, all, x1, x2)) {
+    if (pair.meet(rows, source, all, x1, x2)) {
         rows.substitute(kept, x1, x2, [&](int32_t g, const typename Rows::Numbers &x) {
             rows.store(first + g * group, x);
         });
-    }
-}
-
-/* Grid: any number of blocks of 64 threads, each with 32 systems after the other; the first job.far
- * groups of eliminated rows of a half are in the L2 cache, the others in shared memory: a kernel of its
- * own, as systems of 160 to 280 rows take 0.62 to 0.93 of the time of those with all of these rows in
- * shared memory (H200, float64). */
-template <typename Real>
-__global__ void
-__launch_bounds__(five_threads)
-    five_mixed_kernel(const __grid_constant__ BlocksJob<Real> job)
-{
-    using Rows = FiveRows<Real>;
-    constexpr int group = Rows::group, words = Rows::words;
-    constexpr int pitch = group * words * kept_step;
-    constexpr int slots = sizeof(Real) == 8 ? 3 : 2, ahead = 2;
-    extern __shared__ int4 shared[];
-    const uint64_t keeps = evict_last_policy(), streams = evict_first_policy();
-    const int64_t systems = job.outer * job.inner;
-    const int32_t far = job.far;
-
-#pragma unroll 1
-    for (int64_t part = blockIdx.x; part * 32 < systems; part += gridDim.x) {
-        const FivePair<Real> pair(job, part);
-        const BlockSource<Real, 2, true> source(job, pair.index);
-        Rows rows(job, source, pair.is_last, five_half(job.rows, pair.is_last));
-        const int32_t count = rows.half.groups, first = rows.half.first;
-        Real *const all = reinterpret_cast<Real *>(shared) + pair.lane;
-        Real *const near =
-            all + (pair.is_last ? five_half(job.rows, false).groups - far : 0) * pitch;
-        Real *const region =
-            job.kept + blockIdx.x * (int64_t(five_kept_rows(job.rows)) * words * 32) +
-            pair.lane;
-        Real *const kept = region + rows.half.slot * words * kept_step;
-        typename Rows::Group groups[slots];
-
-#pragma unroll
-        for (int g = 0; g < slots; g++) {
-            if (g < count) {
-                rows.template load<true>(first + g * group, groups[g], streams);
-            }
-        }
-#pragma unroll 1
-        for (int32_t g = slots; g < min(count, slots + ahead); g++) {
-            rows.prefetch(first + g * group);
-        }
-#pragma unroll 1
-        for (int32_t base = 0; base < count; base += slots) {
-#pragma unroll
-            for (int k = 0; k < slots; k++) {
-                const int32_t g = base + k;
-
-                if (g >= count) {
-                    break;
-                }
-                if (g + slots + ahead < count) {
-                    rows.prefetch(first + (g + slots + ahead) * group);
-                }
-                typename Rows::Kept done;
-
-                rows.eliminate_to(
-                    groups[k], [&](int w, Real a) { done.at[w / words][w % words] = a; });
-                const auto keep = [&](const auto &put) {
-#pragma unroll
-                    for (int w = 0; w < group * words; w++) {
-                        put(w * kept_step, done.at[w / words][w % words]);
-                    }
-                };
-
-                if (g < far) {
-                    Real *const to = kept + g * pitch;
-
-                    keep([&](int w, Real a) { store_with(to + w, a, keeps); });
-                }
-                else {
-                    Real *const to = near + (g - far) * pitch;
-
-                    keep([&](int w, Real a) { to[w] = a; });
-                }
-                if (g + slots < count) {
-                    rows.template load<true>(first + (g + slots) * group, groups[k],
-                                             streams);
-                }
-            }
-        }
-        Real x1, x2;
-
-        if (pair.meet(rows, source, all, far, region, x1, x2)) {
-            rows.substitute_from(
-                [&](int32_t g) {
-                    return g < far ? Rows::kept_at(kept + g * pitch, keeps)
-                                   : Rows::kept_at(near + (g - far) * pitch);
-                },
-                x1, x2,
-                [&](int32_t g, const typename Rows::Numbers &x) {
-                    rows.store(first + g * group, x);
-                });
-        }
-        __syncthreads(); /* the memory is free */
     }
 }
 

@@ -78,13 +78,13 @@ def test_systems_with_more_rows_than_shared_memory_has(
 
 
 @pytest.mark.parametrize("pivot", [None, False])
-@pytest.mark.parametrize("rows", [150, 201, 230])
-def test_neighbouring_systems_whose_first_rows_are_in_the_l2_cache(
-    device_library, rng, rows, pivot
+@pytest.mark.parametrize(("rows", "systems"), [(150, 8461), (201, 8461), (230, 8461), (512, 3463)])
+def test_neighbouring_systems_that_are_eliminated_in_turns(
+    device_library, rng, rows, systems, pivot
 ):
-    """More systems than two blocks of each multiprocessor have, of which some need blocks."""
+    """Many systems for each multiprocessor, some of which need blocks of 2."""
     library = device_library
-    operands = [rng.uniform(-0.1, 0.1, (rows, 8461)) for _ in range(6)]
+    operands = [rng.uniform(-0.1, 0.1, (rows, systems)) for _ in range(6)]
     operands[2] += 1
     operands[1][rows // 2, ::97] = 9.0
     x = solve_pentadiagonal(*(library.array(a) for a in operands), axis=0, pivot=pivot)
