@@ -11,8 +11,8 @@
  * threads: one sends the loads of the block, the other one finds y from those of all blocks. x may
  * be rhs. No pivoting: stable for diagonally dominant systems. From sm_90 on.
  *
- * On an H200, parts of the speed of a copy of these words: up to 256 rows, 0.90 to 1.06 for 3 sides
- * and 0.88 to 1.02 for 10; in clusters with 512 to 2000 rows, 0.62 to 0.89 for 10; 0.40 to 0.70 where
+ * On an H200, parts of the speed of a copy of these words: up to 256 rows, 0.80 to 1.09 for 3 sides
+ * and 0.79 to 1.05 for 10; in clusters with 512 to 2000 rows, 0.62 to 0.89 for 10; 0.42 to 0.72 where
  * rows begin anywhere, because of the stores. Fewer than four sides are faster in groups in clusters.
  * Not faster: in the thread that joins, numbers of four units that are read before others are
  * written (0.97 to 1.2 of the time); no other threads, but loads that are transposed in shared
