@@ -132,40 +132,6 @@ copy_async_of_line_or_clear(void *shared, const void *global, bool copies,
 #endif
 }
 
-/* Load and store a number with a policy. */
-#if __CUDA_ARCH__ >= 900
-#define PS_WITH_POLICY(type, suffix, letter)                                        \
-    __device__ __forceinline__ type load_with(const type *from, uint64_t policy)    \
-    {                                                                               \
-        type x;                                                                     \
-                                                                                    \
-        asm volatile("ld.global.L2::cache_hint." suffix " %0, [%1], %2;"            \
-                     : "=" letter(x)                                                \
-                     : "l"(from), "l"(policy)                                       \
-                     : "memory");                                                   \
-        return x;                                                                   \
-    }                                                                               \
-    __device__ __forceinline__ void store_with(type *to, type x, uint64_t policy)   \
-    {                                                                               \
-        asm volatile("st.global.L2::cache_hint." suffix " [%0], %1, %2;" ::"l"(to), \
-                     letter(x), "l"(policy)                                         \
-                     : "memory");                                                   \
-    }
-#else
-#define PS_WITH_POLICY(type, suffix, letter)                               \
-    __device__ __forceinline__ type load_with(const type *from, uint64_t)  \
-    {                                                                      \
-        return *from;                                                      \
-    }                                                                      \
-    __device__ __forceinline__ void store_with(type *to, type x, uint64_t) \
-    {                                                                      \
-        *to = x;                                                           \
-    }
-#endif
-PS_WITH_POLICY(float, "f32", "f")
-PS_WITH_POLICY(double, "f64", "d")
-#undef PS_WITH_POLICY
-
 /* store_bulk() with the policy that its lines are evicted last. */
 __device__ __forceinline__ void
 store_bulk_evict_last(void *global, const void *shared, uint32_t bytes)
