@@ -158,8 +158,9 @@ def _iterate(y: Array, lam: Array, results: Any, options: tuple[float, int, int]
         fails = info != 0  # too few weights are left: the last baseline stays
         if count == 1 and fails.any():
             require_determined(info, (len(y),), w)
+        z[fails] = before[fails]
         after = _reweighted(y, z)
-        z[fails], after[fails] = before[fails], w[fails]
+        after[fails] = w[fails]
         change = np.linalg.norm(after - w, axis=-1)
         is_done = (change < tol * np.linalg.norm(w, axis=-1)) & ~fails
         leaves = is_done | fails if count < most else np.ones_like(is_done)
@@ -177,9 +178,8 @@ def _iterate(y: Array, lam: Array, results: Any, options: tuple[float, int, int]
 def _reweighted(y: Array, z: Array) -> Array:
     """Return the weights for baselines z."""
     d = y - z
-    below = d < 0
-    count = below.sum(-1, keepdims=True)
-    negative = np.where(below, d, 0)
+    count = np.count_nonzero(d < 0, axis=-1)[:, None]
+    negative = np.minimum(d, 0)
     mean = negative.sum(-1, keepdims=True) / np.maximum(count, 1)
     square = np.einsum("ij,ij->i", negative, negative)[:, None]
     variance = (square - count * mean**2) / np.maximum(count - 1, 1)
