@@ -153,7 +153,7 @@ __launch_bounds__(five_threads)
                     kept[k] = kept_at(g - depth);
                 }
                 if (turn + 1 < turns) {
-                    handed.free(g >= far ? most - 1 - g : -1, warp * pieces);
+                    handed.release(g >= far ? most - 1 - g : -1, warp * pieces);
                 }
             }
         }

@@ -45,7 +45,7 @@ template <int PIECES> struct PiecesOfTurn {
         }
     }
     /* After row t has been read. */
-    __device__ __forceinline__ void free(int32_t t, int first) const
+    __device__ __forceinline__ void release(int32_t t, int first) const
     {
         if (t >= 0 && ((t + 1) % length == 0 || t == rows - 1)) {
             arrive_at(first + t / length);
