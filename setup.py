@@ -118,11 +118,11 @@ HAS_PRAGMAS = re.compile(r"csrc/cpu/isa/f(32|64)_(baseline|avx2|avx512)\.c")
 RARELY_USED = re.compile(r"csrc/cpu/isa/(?!(f32|f64|c64|c128)_)\w+_baseline\.c")
 SMALL = "-Os"
 
-# In these units, all but those of blocks of 2 and 3 rows, functions are inlined only where that
-# makes the code smaller (isa/simd.h): 0.26 MB less. Recurrences and HeatADI take 1.2 of the time,
-# flows 1.3, relaxation 1.4, GCEIDD and blocks of 4 2.0. Blocks of 2 and 3 would take 3 to 4, with
-# kept factors up to 8, for 0.05 MB.
-NOT_INLINED = re.compile(r"(?!.*/blocks_f\d+_[23]_)" + RARELY_USED.pattern)
+# In these units, all but those of blocks of 2 rows, functions are inlined only where that makes the
+# code smaller (isa/simd.h): 0.3 MB less. Recurrences and HeatADI take 1.2 of the time, flows 1.3,
+# relaxation 1.4, GCEIDD and blocks of 4 2.0; blocks of 3, for 0.03 MB, 3.5 to 4.4, and 4.8 to 6.1
+# with kept factors. Blocks of 2, and so five diagonals, would take 3 to 4 and 8, for 0.04 MB.
+NOT_INLINED = re.compile(r"(?!.*/blocks_f\d+_2_)" + RARELY_USED.pattern)
 FEW_COPIES = "-DPS_SMALL"
 
 # The line kernels of that instruction set are then compiled with this macro: few long systems, a
