@@ -126,9 +126,10 @@ def linear_recurrence(
     Of a recurrence that is cut, each rank computes its part from 0 and the product of its
     coefficients. One exchange of 2 numbers per recurrence, 6 with `second`, gives the values before
     each part, from which its entries are computed again until they are those computed from 0: few
-    where the recurrence decays, otherwise all, with 6 to 8 words per entry in place of 3. Where values
-    grow over a part, or are not finite, the ranks compute one after the other. The equation of the
-    first entry of a part holds up to the rounding errors that the values before it have gathered.
+    where the recurrence decays, otherwise all, with 6 to 8 words per entry in place of 3. Where
+    values grow over a part, or are not finite, the ranks compute one after the other. The equation
+    of the first entry of a part holds up to the rounding errors that the values before it have
+    gathered.
 
     References
     ----------
