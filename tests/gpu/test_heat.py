@@ -448,7 +448,7 @@ def test_stages_are_measured_when_asked_for():
 
 def test_stages_of_large_fields_are_two():
     timed = (
-        wei2013.HeatADI((352, 5, 352), 0.1, 0.1, device="cuda", timed=True, boundary=0.0)
+        wei2013.HeatADI((352, 8, 352), 0.1, 0.1, device="cuda", timed=True, boundary=0.0)
         .step(3)
         .result()
     )

@@ -156,21 +156,27 @@ job_of(const ps_tridiag &t, const ColumnShape &shape, uint8_t *marks,
     return job;
 }
 
-/* Whether systems are solved by halves: real ones of 16 to 64 rows in float64, if there are many.
- * H200, parts of the floor, in brackets without halves: 16 rows 0.82 (0.71), 37 rows 0.82 (0.74),
- * 60 rows 0.86 (0.81), of an odd number of systems 37 rows 0.80 (0.58), 60 rows 0.83 (0.70); with
- * 91 systems for a multiprocessor 0.35 (0.23). 100 rows have 0.70 (0.73), and float32 0.63 to 0.70
- * (0.84 to 0.88 where rows begin at 16 bytes, otherwise 0.66 to 0.68). */
+/* Whether systems are solved by halves: real ones of 16 to 64 rows in float64, if there are many,
+ * and those of 32 rows or fewer only where rows do not begin at 16 bytes: elsewhere 16 rows take
+ * 1.17 and 32 rows 1.03 to 1.05 of the time of chunks. H200, parts of the floor, in brackets
+ * without halves: 37 rows 0.82 (0.74), 60 rows 0.86 (0.81), of an odd number of systems 16 rows
+ * 0.82 (0.71), 37 rows 0.80 (0.58), 60 rows 0.83 (0.70); with 91 systems for a multiprocessor 0.35
+ * (0.23). 100 rows have 0.70 (0.73), and float32 0.63 to 0.70 (0.84 to 0.88 where rows begin at 16
+ * bytes, otherwise 0.66 to 0.68). */
 static bool
 suits_halves(const ps_tridiag &t, const ps_cuda_device *device)
 {
-    constexpr int64_t least_rows = 16, most_rows = 64, least_systems = 48;
+    constexpr int64_t least_rows = 16, aligned_rows = 33, most_rows = 64,
+                      least_systems = 48;
+    const bool is_aligned =
+        access_of(t, {&t.lower, &t.diag, &t.upper, &t.rhs}) != ColumnAccess::elements;
     const auto is_near = [](const ps_stride &s) {
         return std::abs(s.row) <= INT32_MAX / static_cast<int64_t>(sizeof(double));
     };
 
     return t.dtype == PS_F64 && (t.flags & (PS_PERIODIC | PS_ROW_SUMS)) == 0 &&
-           t.rows >= least_rows && t.rows <= most_rows && sharing_of(t) == 1 &&
+           t.rows >= (is_aligned ? aligned_rows : least_rows) && t.rows <= most_rows &&
+           sharing_of(t) == 1 &&
            t.outer * t.inner >= least_systems * device->processors &&
            is_near(t.lower.stride) && is_near(t.diag.stride) && is_near(t.upper.stride) &&
            is_near(t.rhs.stride);
