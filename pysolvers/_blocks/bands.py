@@ -110,7 +110,7 @@ def solve_pentadiagonal(
         Number of threads, as in `solve_tridiagonal`. The result has the same bits for any number.
     group, split : pysolvers.distributed.Group and Slab, optional
         As in `solve_tridiagonal`: each rank passes its part of the operands, and gets its part of
-        the solutions. Systems that are cut are solved on the host.
+        the solutions. Operands of systems that are cut must be arrays of the host.
 
     Returns
     -------
@@ -370,17 +370,17 @@ def factor_pentadiagonal(
     threads : int, optional
         Number of threads.
     group, split : pysolvers.distributed.Group and Slab, optional
-        As in `factor_tridiagonal`: each rank passes its part of the matrices, `rows` counts its
-        rows.
+        As in `solve_pentadiagonal`: each rank passes its part of the matrices, which must be arrays
+        of the host, also where no system is cut. `rows` is the number of rows of the rank.
 
     Returns
     -------
     PentadiagonalFactor or SplitBlockFactor
-        The factors: ``solve``, ``logdet``, ``inverse_diagonals``.
+        The factors: ``solve``, ``logdet``, and without a group ``inverse_diagonals``.
 
     Raises
     ------
-    TypeError, ValueError, SingularSystemError, BackendError
+    TypeError, ValueError, SingularSystemError, BackendError, DistributedError
         As `solve_pentadiagonal`.
 
     Notes

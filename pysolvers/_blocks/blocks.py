@@ -96,8 +96,8 @@ def solve_block_tridiagonal(
         Number of threads, as in `solve_tridiagonal`. The result has the same bits for any number.
     group, split : pysolvers.distributed.Group and Slab, optional
         As in `solve_tridiagonal`, with the axis of `split` among the axes before the blocks: each
-        rank passes its part of the operands, and gets its part of the solutions. Systems that are
-        cut are solved on the host.
+        rank passes its part of the operands, and gets its part of the solutions. Operands of
+        systems that are cut must be arrays of the host.
 
     Returns
     -------
@@ -414,17 +414,17 @@ def factor_block_tridiagonal(
     threads : int, optional
         Number of threads.
     group, split : pysolvers.distributed.Group and Slab, optional
-        As in `factor_tridiagonal`: each rank passes its part of the matrices, `rows` counts its
-        rows.
+        As in `solve_block_tridiagonal`: each rank passes its part of the matrices, which must be
+        arrays of the host, also where no system is cut. `rows` is the number of rows of the rank.
 
     Returns
     -------
     BlockTridiagonalFactor or SplitBlockFactor
-        The factors: ``solve``, ``logdet``, ``inverse_blocks``.
+        The factors: ``solve``, ``logdet``, and without a group ``inverse_blocks``.
 
     Raises
     ------
-    TypeError, ValueError, SingularSystemError, BackendError
+    TypeError, ValueError, SingularSystemError, BackendError, DistributedError
         As `solve_block_tridiagonal`.
 
     Notes

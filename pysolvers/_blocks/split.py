@@ -69,7 +69,8 @@ _PLACES = (
 NUMBERS = 5  # blocks of a matrix that the ranks exchange
 
 
-# Right-hand sides and where their solutions are written, columns first, and what follows.
+# Right-hand sides and where their solutions are written, columns first; and a function to call
+# when these are written.
 Columns = tuple[list[tuple[Array, Array]], Callable[[], None]]
 
 
@@ -91,14 +92,14 @@ class Kind(NamedTuple):
     least_periodic : int
         The fewest rows of a periodic system.
     function : callable
-        It, for systems that are not split.
+        The function, for systems that are not split.
     resolve, require, columns, solve : callable
-        Its parts: checks of the operands; what a device does not offer; views of right-hand sides;
-        the solution.
+        Parts of the function: checks of the operands; the error for what a device does not offer;
+        views of right-hand sides; the solution.
     solve_blocks : callable
         Solves the reduced systems.
     solve_on_host, factor, apply : callable
-        Those of `systems`, for matrices.
+        The functions of these names in systems.py, or for five diagonals in pairs.py.
     factor_function, factor_blocks : callable
         Makes factors of matrices that are not split, and of reduced ones.
     wide : callable
@@ -356,7 +357,7 @@ class Part:
         self.side = matrices.side or kind.ends
         self._last = self._rows - kind.ends  # the first row of the separator
         self.interior = slice(0, self._last)
-        #: Those of the interior, where they are needed.
+        #: Factors of the interior rows, where they are needed.
         self.factors: Factors | None = None
         self._blocks: dict[tuple[int, int], Array] = {}
         # Of each diagonal the first and the last rows, in the memory of the host.
@@ -368,18 +369,19 @@ class Part:
             self._final.append(self._target.download(rows[max(len(rows) - width, 0) :]))
         first = self.left(0) if self._has_left else self._zero()
         last = self.right(self._last) if self._has_right else self._zero()
-        #: What the first row has of the rank before, and the last one of the next rank.
+        #: Blocks that couple the first row to the rank before, and the last row to the next rank.
         self.coupling = [first, last]
         names = kind.names
         missing = [k for k, name in enumerate(names) if call.named[name] is None]
         self._lacks_lower = bool(missing) and missing[0] < len(names) // 2
-        #: What a neighbour lacks of symmetric matrices, of which one half is given; None for both.
+        #: Where one half of symmetric matrices is given, the block that a neighbour needs for its
+        #: other half; None where both halves are given.
         self.half = None if not missing else self.coupling[self._lacks_lower]
 
     def complete(self, halves: Sequence[Array | None]) -> None:
-        """Take what the neighbour has of the half that is not given, from `half` of all ranks.
+        """Take the block of the half that is not given from `half` of all ranks.
 
-        It is the conjugate transpose of the other half.
+        The block is the conjugate transpose of that of the neighbour.
         """
         rank, size = self._ranks
         other = halves[(rank + (-1 if self._lacks_lower else 1)) % size]
@@ -387,13 +389,13 @@ class Part:
             self.coupling[not self._lacks_lower] = np.swapaxes(other.conj(), -1, -2)
 
     def release(self) -> None:
-        """Let go of the matrices, once the coefficients are known."""
-        self._matrices = self._matrices._replace(operands=())
+        """Keep no operands of the matrices, once the coefficients are known."""
+        self._matrices = self._matrices.without_operands()
 
     def is_dominant(self) -> bool:
-        """Whether the rows are dominant of which the factors of the interior do not know it."""
+        """Whether those rows are dominant that the factors of the interior do not test."""
         step = self._kind.ends
-        if self._matrices.side > self._target.backend.FAST_SIDE:  # of such blocks they know of none
+        if self._matrices.side > self._target.backend.FAST_SIDE:  # they test no such blocks
             return self._all_are_dominant()
         return all(
             _is_dominant(
@@ -639,7 +641,7 @@ class Part:
 
         def attempt(count: int) -> tuple[Spike, float, float]:
             part = slice(0, count) if is_left else slice(rows - count, rows)
-            # Of dominant and definite matrices; of others the solve of all rows finds it.
+            # Right for dominant and definite matrices; the solve of all rows refuses others.
             made = self._factored(part, target.backend.PIVOTS["never"], threads)
             values = solved(part, made)
             is_sound = not len(made.singular.rows)

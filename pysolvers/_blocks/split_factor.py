@@ -1,7 +1,7 @@
 """Factors of block tridiagonal and pentadiagonal matrices that are split over the ranks of a group.
 
-As split.py, with what it eliminates kept: the factors of the interior, l, u and the factors of the
-reduced matrix. A solve exchanges 2 s numbers for each right-hand side. The determinant is the
+The method of split.py. The factors of the interior, l, u and the factors of the reduced matrix are
+kept. A solve exchanges 2 s numbers for each right-hand side. The determinant is the
 product of those of the interiors and of the reduced matrix.
 
 Matrices that are neither dominant nor definite have no such factors: each solve solves whole lines.
@@ -362,11 +362,11 @@ class SplitBlockFactor(systems.Uncopied):
             part.substitute(x, interior, g, ends.spikes, (before, after))
 
     def _release(self) -> None:
-        """Let go of the matrices, which no solve needs."""
+        """Keep no operands of the matrices, which no solve needs."""
         assert self._ends is not None
         self._ends.part.release()
         found = self._call.found
-        matrices = found.matrices._replace(operands=(), periodic=())
+        matrices = found.matrices.without_operands()
         self._call = self._call._replace(
             named={}, found=found._replace(matrices=matrices, views=type(found.views)())
         )

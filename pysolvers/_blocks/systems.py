@@ -842,7 +842,7 @@ def react(
 def fill_nan(
     singular: Singular, matrices: Matrices, x: Array, target: Target | None = None
 ) -> None:
-    """Write NaN to the solutions of singular systems; x and `target` as of `react`."""
+    """Write NaN to the solutions of singular systems; x and `target` as in `react`."""
     on_device = target is not None and target.name != "cpu"
     tail = 1 if matrices.side == 0 else 2
     for system in singular.systems:
@@ -860,7 +860,7 @@ def fill_nan(
 def explained(
     singular: Singular, matrices: Matrices, policy: OnSingular, target: Target | None = None
 ) -> Singular:
-    """Return singular systems with the first entry that is not finite, if they are reported."""
+    """Return singular systems, with the first entry that is not finite if `policy` reports them."""
     if not len(singular.rows) or policy not in ("raise", "warn"):
         return singular
     if target is not None and target.name != "cpu":

@@ -123,12 +123,12 @@ def compact_derivative(
     `closure` 3 for every accuracy, and 0.16 with `accuracy` and `closure` 6.
 
     The five diagonals of accuracy 8 are the product of two tridiagonal matrices with constant
-    diagonals, on a periodic grid exactly. On one with ends, of at least 64 points, the product
-    differs in the first and the last entry, which another right side of the first and of the last
-    row makes up for.
+    diagonals, on a periodic grid exactly. On a grid with ends, of at least 64 points, the product
+    differs in the first and the last entry of the diagonal; the right sides of the first and the
+    last row are changed accordingly. Shorter grids with ends are solved with five diagonals.
 
-    The differences are made where the first systems are solved, so that each value is read and
-    written once, with 8 twice.
+    The differences are made where the first systems are solved, so that each value is read once and
+    written once, with `accuracy` 8 twice.
 
     The factors of the matrices are kept, those of 16 grids of up to 65536 points, until
     `clear_cache`.

@@ -74,7 +74,10 @@ def _lines(
 
 
 def _named(library: ArrayLibrary, operation: str, diag: Any, **others: Any) -> Any:
-    """Return operands by name in the order of a call, and the form of the matrix, which is real."""
+    """Return operands by name in the order of a call, and the form of the matrix.
+
+    Raises TypeError if a matrix with row sums is complex.
+    """
     diag, form = form_of(diag)
     named = {"lower": others.pop("lower"), "diag": diag, **others}
     if form is not None:

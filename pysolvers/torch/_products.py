@@ -54,13 +54,13 @@ def step_products(
 
     One pass over four tensors, of which the combinations are not written to memory.
     """
-    given = [g, u] if theta != 1 else [a, x]  # which are read in any case
+    given = [g, u] if theta != 1 else [a, x]  # with theta = 1 g and u do not count
     numbers = 1 / theta - 1, theta, scale
     return _written(a.detach(), x, *(each.detach() for each in given), numbers, periodic=periodic)
 
 
 def _written(g: Tensor, x: Tensor, *of_step: Any, periodic: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the products of g and x; `of_step`: g and u of a step, and its numbers."""
+    """Return the products of g and x; `of_step`: two operands of a step, and its numbers."""
     x = _like(x, torch.empty_like(x, device="meta"))
     *others, numbers = of_step or ((),)
     operands = [_like(each.expand_as(x), x) for each in (g, *others)]

@@ -157,10 +157,10 @@ def theta_step(
     Notes
     -----
     `x` is differentiable with respect to every tensor, as of `pysolvers.torch.solve_tridiagonal`.
-    Real steps are one call of `pysolvers.theta_step`, without `RowSums` and `where`, on a device if
-    dt is a number, and the reverse pass is another one and products. Others write the three
-    diagonals of :math:`I - \theta\, dt\, A`, 3 words per unknown (none of one matrix) more. The
-    gradients outside `where` are those of the identity.
+    A real step without `RowSums` and `where` is one call of `pysolvers.theta_step`, on a device
+    only if `dt` is a number; its reverse pass is another such call, and products. Other steps also
+    write the three diagonals of :math:`I - \theta\, dt\, A`, 3 words per unknown, none where all
+    systems have one matrix. The gradients outside `where` are those of the identity.
 
     With `projected` the step solves the complementarity problem of `pysolvers.theta_step`, for rows
     in contact with the bound anywhere, by the primal-dual active set method ([1]_): solves, until

@@ -185,7 +185,7 @@ def test_so_many_columns_that_their_tiles_are_claimed(rng, dtype, rows, copies):
 @pytest.mark.parametrize("pivot", [False, None])
 @pytest.mark.parametrize("more", [5, 32])
 def test_many_columns_of_few_rows(rng, rows, pivot, more):
-    """Two threads solve each of so many columns of float64."""
+    """Two threads solve each of so many columns of 33 to 64 rows, of 16 if rows begin anywhere."""
     cupy = pytest.importorskip("cupy")
     count = 48 * cupy.cuda.Device().attributes["MultiProcessorCount"] + more
     index = np.arange(count) % 61

@@ -3,7 +3,8 @@
  * A tile holds whole systems if they fit the shared memory of a block and a multiprocessor
  * can hold two blocks. Otherwise a cluster holds a system if it can. Otherwise a tile has a
  * power of two of chunks, of one system, or of the systems in one memory sector if the
- * stride between systems is smaller than that between rows.
+ * stride between systems is smaller than that between rows. Many real systems of 8 to 512 rows
+ * along a strided axis have no chunks (pivot_take_halves).
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_PLAN_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_PLAN_CUH
