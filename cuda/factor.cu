@@ -462,7 +462,7 @@ sides_of(const ps_differences *d)
     return b;
 }
 
-/* The same in x, where differences have been stored. */
+/* The systems whose right-hand sides are the differences that have been stored in x. */
 static ps_factor_rhs
 in_place(const ps_differences *d)
 {
@@ -482,7 +482,8 @@ makes_differences(const ps_factor *f, const ps_differences *d, size_t *bytes)
            ps_cuda_shared_differences_work(&t, bytes) == PS_OK;
 }
 
-/* In one kernel, which reads 1 word and writes 1, or differences and then a solve, 4 words. */
+/* One kernel makes the differences and solves, 2 words per value; otherwise the differences are
+ * stored in x and then replaced by the solution, 4 words. */
 ps_status
 ps_cuda_difference_solve_work(const ps_factor *f, const ps_differences *d,
                               const ps_exec *exec, size_t *bytes)

@@ -82,7 +82,7 @@ ps_cpu_differences(const ps_differences *d, const ps_exec *exec)
     return PS_OK;
 }
 
-/* The systems, whose right-hand sides are in x. */
+/* The systems; their right-hand sides, the differences, are in x. */
 static ps_factor_rhs
 sides_of(const ps_differences *d)
 {

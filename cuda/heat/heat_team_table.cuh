@@ -58,7 +58,7 @@ struct HeatReach {
         return {static_cast<Real>(uu), static_cast<Real>(ux), static_cast<Real>(xu),
                 static_cast<Real>(xx)};
     }
-    /* Those of the value of an end. */
+    /* The weights of the value of an end in these boundary values. */
     template <typename Real>
     __device__ __forceinline__ HeatWeights<Real> end_weights(double s, double e,
                                                              int end) const

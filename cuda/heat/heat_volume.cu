@@ -70,7 +70,7 @@ with_side(int side, const Call &call)
 constexpr int section_threads = 32;
 static_assert(section_threads >= HEAT_MOST_SECTIONS);
 
-/* By one block per section. */
+/* Makes the table of a line; one block per section. */
 template <typename Real> struct MakeHeatSections {
     ps_cuda_heat_line l;
     HeatSections<Real> s;
@@ -189,7 +189,7 @@ are_few(int64_t blocks, const ps_cuda_device *device)
     return 3 * blocks < 2 * device->processors;
 }
 
-/* The least time of a kernel, in microseconds, and how its blocks are then. */
+/* The least time of a kernel, in microseconds, and the kind of its blocks that takes it. */
 struct Fastest {
     double time = 1e30;
     int kind = 0;

@@ -107,8 +107,9 @@ template <typename Real, int SIDE> struct BlockTeam {
     }
 };
 
-/* By blocks or by scalar rows: a row of the identity before five diagonals is only the latter. Not
- * inlined, because it would take registers of calls without checks. */
+/* Whether a row of blocks is dominant, by blocks or by scalar rows: the row of the identity before
+ * an odd number of five diagonals is so by scalar rows only. Not inlined, because this function
+ * would take registers of calls without checks. */
 template <int SIDE, bool IS_BANDS, typename Real>
 __device__ __noinline__ bool
 is_dominant_row(const BlocksJob<Real> &job, int64_t system, int32_t i)

@@ -79,7 +79,7 @@ template <typename Real> struct FiveRows {
     struct Eliminated {
         Real s, t, y;
 
-        /* Those of another lane. */
+        /* The numbers of another lane. */
         __device__ __forceinline__ Eliminated of(int lane) const
         {
             return {__shfl_sync(all_lanes, s, lane), __shfl_sync(all_lanes, t, lane),

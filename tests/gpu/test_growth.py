@@ -141,7 +141,7 @@ def test_many_systems_side_by_side(cupy, dtype, rows):
         np.testing.assert_array_equal(in_place, x)
 
 
-@pytest.mark.parametrize("rows", [8, 100, 1001])
+@pytest.mark.parametrize("rows", [8, 100, 512])
 @pytest.mark.parametrize("dtype", DTYPES[:2])
 def test_pivots_near_underflow_among_many_side_by_side(cupy, rng, dtype, rows):
     """They have no fast reciprocal: their systems, and no others, are solved a second time."""

@@ -1,8 +1,8 @@
 /* shared_differences.cuh - the source of tiles whose right-hand sides are differences of what
  * was copied (differences.cuh): they replace the values before the tile is solved.
  *
- * The values of the rows around a chunk lie in the tile, except that warps of a team replace
- * their own rows at different times: a warp reads those beyond its ends before.
+ * The values of the rows around a chunk lie in the tile. Warps of a team replace their rows at
+ * different times, so that a warp reads the rows beyond its ends before any of them does.
  */
 #ifndef PS_CUDA_LINES_SHARED_SHARED_DIFFERENCES_CUH
 #define PS_CUDA_LINES_SHARED_SHARED_DIFFERENCES_CUH
@@ -173,7 +173,7 @@ template <typename Number, int ROWS> struct SharedDifferences {
         }
     }
 
-    /* Beyond the system they do not count. */
+    /* The values around a chunk; those beyond the system do not count. */
     __device__ __forceinline__ Beside beside_of(const Number *system) const
     {
         const Number *const before =
