@@ -287,6 +287,7 @@ def with_all_rows(call: Call, group: Group, axis: int) -> Call:
 
 def _require_end(call: Call, group: Group, name: str, is_lower: bool, length: int) -> None:
     """Raise unless this rank may omit entries of an off-diagonal."""
+    rows = call.found.matrices.rows
     end = 0 if is_lower else group.size - 1
     if group.rank == end and not call.periodic:
         return
@@ -295,9 +296,7 @@ def _require_end(call: Call, group: Group, name: str, is_lower: bool, length: in
     )
     if call.periodic:
         rule = "a periodic system has all entries"
-    raise ValueError(
-        f"{name}: {rule}; rank {group.rank} has {length} for {call.found.matrices.rows} rows"
-    )
+    raise ValueError(f"{name}: {rule}; rank {group.rank} has {length} for {rows} rows: pass {rows}")
 
 
 def _solve_cut(
