@@ -10,10 +10,6 @@
 #include "runtime/threads.h"
 #include "runtime/tuning.h"
 
-/* Values of a block of lines, for each thread: its differences stay in the cache of the core;
- * systems of a block, tiles of every instruction set; reals of a loop that is vectorized. */
-enum { BLOCK = 1 << 16, TILES = 64, RUN = 16 };
-
 /* A unit is one line if by_row, otherwise all lines of the inner axis. */
 typedef struct {
     const ps_differences *d;
@@ -114,8 +110,9 @@ block_of(const ps_differences *d, int64_t first, int64_t count)
 static int64_t
 block_lines(const ps_differences *d, const ps_exec *exec)
 {
-    const int64_t values = BLOCK * (int64_t)ps_thread_count(exec);
-    const int64_t systems = larger(values / d->rows / TILES, 1) * TILES;
+    const int64_t values = PS_DIFFERENCE_BLOCK * (int64_t)ps_thread_count(exec);
+    const int64_t systems =
+        larger(values / d->rows / PS_DIFFERENCE_SYSTEMS, 1) * PS_DIFFERENCE_SYSTEMS;
 
     return d->outer > 1 ? larger(systems / d->inner, 1) : systems;
 }
