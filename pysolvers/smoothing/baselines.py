@@ -86,6 +86,8 @@ def arpls(
     ------
     TypeError, ValueError, BackendError
         As `whittaker`, and if a value is not finite.
+    SingularSystemError
+        If `lam` is so large that the first baseline of a series is not determined.
 
     Notes
     -----
@@ -136,6 +138,7 @@ def arpls(
             lams[part],
             (baseline[part], weights[part], iterations[part], converged[part]),
             (float(tol), most, count),
+            (batch, start),
         )
     return BaselineResult(
         series.finish(baseline.reshape(*batch, rows), y),
@@ -145,8 +148,14 @@ def arpls(
     )
 
 
-def _iterate(y: Array, lam: Array, results: Any, options: tuple[float, int, int]) -> None:
-    """Iterate some spectra, which leave when they have converged."""
+def _iterate(
+    y: Array,
+    lam: Array,
+    results: Any,
+    options: tuple[float, int, int],
+    place: tuple[tuple[int, ...], int],
+) -> None:
+    """Iterate spectra of a batch, from a number on; they leave when they have converged."""
     tol, most, threads = options
     baseline, weights, iterations, converged = results
     bands = penalty(y.shape[-1], 2, y.dtype)
@@ -157,7 +166,8 @@ def _iterate(y: Array, lam: Array, results: Any, options: tuple[float, int, int]
         info = solve_penalised(y, lam[active], w, bands, z, threads)
         fails = info != 0  # too few weights are left: the last baseline stays
         if count == 1 and fails.any():
-            require_determined(info, (len(y),), w)
+            batch, first = place
+            require_determined(info, batch, w, first)
         z[fails] = before[fails]
         after = _reweighted(y, z)
         after[fails] = w[fails]

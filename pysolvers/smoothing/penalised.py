@@ -308,15 +308,7 @@ def smooth(series: Series, order: int, threads: int | None) -> Array:
             return factor_pentadiagonal(None, None, *bands, **options).solve(y)
         return _smooth_own(y, lam, weights, threads)
     except SingularSystemError as error:
-        place = tuple(map(int, error.systems[0]))
-        where = f" at batch index {place}" if place else ""
-        raise SingularSystemError(
-            error.systems,
-            error.rows,
-            f"the smooth values of {len(error.rows)} series, first{where}, are not determined: "
-            f"pass at least {order} weights greater than 0, or a lam that is less than "
-            f"{0.1 / np.finfo(y.dtype).eps:.0e} times the weights",
-        ) from None
+        raise undetermined(error.systems, error.rows, order, y.dtype) from None
 
 
 def _weighted(y: Array, weights: Array, out: Array | None) -> Array:
@@ -346,10 +338,24 @@ def _smooth_own(y: Array, lam: Any, weights: Array | None, threads: int | None) 
     return z.reshape(y.shape)
 
 
-def require_determined(info: Array, batch: tuple[int, ...], weights: Array) -> None:
-    """Raise the error for series whose `info` is not 0."""
+def require_determined(info: Array, batch: tuple[int, ...], weights: Array, first: int = 0) -> None:
+    """Raise the error for series of a batch, from number `first` on, whose `info` is not 0."""
     if (info < 0).any():
         _require_weights("whittaker", weights)
     failed = np.flatnonzero(info)
-    systems = np.stack(np.unravel_index(failed, batch), -1) if batch else np.zeros((1, 0), np.intp)
-    raise SingularSystemError(systems, np.maximum(info[failed].astype(np.intp) - 1, 0))
+    index = np.unravel_index(first + failed, batch) if batch else ()
+    systems = np.stack(index, -1) if batch else np.zeros((1, 0), np.intp)
+    raise undetermined(systems, np.maximum(info[failed].astype(np.intp) - 1, 0), 2, weights.dtype)
+
+
+def undetermined(systems: Array, rows: Array, order: int, dtype: Any) -> SingularSystemError:
+    """Return the error for series whose smooth values are not determined."""
+    place = tuple(map(int, systems[0]))
+    where = f" at batch index {place}" if place else ""
+    return SingularSystemError(
+        systems,
+        rows,
+        f"the smooth values of {len(rows)} series, first{where}, are not determined: "
+        f"pass at least {order} weights greater than 0, or a lam that is less than "
+        f"{0.1 / np.finfo(dtype).eps:.0e} times the weights",
+    )

@@ -190,6 +190,15 @@ def test_a_lam_that_hides_the_weights_is_refused():
         whittaker(y, np.full(3, 1e18))
 
 
+@pytest.mark.parametrize("rows", [50, 1 << 15])  # all series are iterated together, or two
+def test_baselines_that_are_not_determined_are_named(rows):
+    y = np.random.default_rng(0).standard_normal((2, 3, rows))
+    lam = np.full((2, 3), 1e4)
+    lam[1, 0] = 1e300
+    with pytest.raises(SingularSystemError, match=r"1 series, first at batch index \(1, 0\)"):
+        arpls(y, lam)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("order", [1, 2])
 def test_calls_that_need_no_conversions_have_the_bits_of_others(order, dtype):
