@@ -7,6 +7,7 @@
 #include "differences.h"
 
 #include "lines/factor/factor.h"
+#include "runtime/integers.h"
 #include "runtime/threads.h"
 #include "runtime/tuning.h"
 
@@ -16,18 +17,6 @@ typedef struct {
     int64_t pieces, rows; /* pieces of a unit, rows of a piece */
     int by_row;
 } job;
-
-static inline int64_t
-smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline int64_t
-larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 #define NAME(name) name##_f32
 #define REAL float

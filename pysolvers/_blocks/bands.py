@@ -14,7 +14,7 @@ from .._options import OnSingular, check_choice, check_policy, check_threads
 from .._runtime.singular import Singular
 from .._runtime.targets import Target
 from . import formulas, pairs, rings, systems
-from .blocks import factor_block_tridiagonal, solve_block_tridiagonal
+from .blocks import factor_block_tridiagonal, solve_block_tridiagonal, solve_split
 from .systems import Assume, Factors, Matrices, Trans
 
 if TYPE_CHECKING:
@@ -176,7 +176,8 @@ def solve_pentadiagonal(
     on_host = (device, stream) in ((None, None), ("cpu", None))
     bands = (lower2, lower, diag, upper, upper2)
     if group is not None or split is not None:
-        return _solve_split(
+        return solve_split(
+            _kind(),
             group,
             split,
             dict(zip((*_NAMES, "rhs"), (*bands, rhs), strict=True)),
@@ -230,16 +231,6 @@ def solve_pentadiagonal(
         singular = systems.explained(singular, found.matrices, policy, target)
         systems.report(singular, found.matrices, policy, 2)
     return target.finish(result, rhs, out)
-
-
-def _solve_split(
-    group: Group | None, split: Slab | None, named: dict[str, Any], **options: Any
-) -> Array:
-    """Solve with operands of which each rank holds its part."""
-    from .split import solve_split
-
-    x: Array = solve_split(_kind(), group, split, named, **options)
-    return x
 
 
 def _kind() -> Kind:

@@ -183,7 +183,8 @@ def solve_block_tridiagonal(
     """
     operation = "solve_block_tridiagonal"
     if group is not None or split is not None:
-        return _solve_split(
+        return solve_split(
+            _kind(),
             group,
             split,
             {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs},
@@ -235,13 +236,11 @@ def solve_block_tridiagonal(
     return target.finish(result, rhs, out)
 
 
-def _solve_split(
-    group: Group | None, split: Slab | None, named: dict[str, Any], **options: Any
-) -> Array:
+def solve_split(kind: Kind, *operands: Any, **options: Any) -> Array:
     """Solve with operands of which each rank holds its part."""
-    from .split import solve_split
+    from . import split
 
-    x: Array = solve_split(_kind(), group, split, named, **options)
+    x: Array = split.solve_split(kind, *operands, **options)
     return x
 
 

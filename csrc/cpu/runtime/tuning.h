@@ -11,7 +11,7 @@
 
 /* -- Threads (runtime/threads.c) -- */
 enum {
-    /* Blocks into which the share of a thread is divided, for others to take. Beside other
+    /* Blocks into which the share of a thread is divided, for others to take. With other
      * processes, two threads from memory: 8 and 32 blocks 1.06 (0.98 to 1.35), 1.03 (0.93 to
      * 1.24). */
     PS_SHARE_BLOCKS = 16,
@@ -40,7 +40,7 @@ enum {
     PS_LONG_LOOP = 6000000,
 
     /* Pause without teams per time lost by a slow team, so that the loss is at most 1/20, and
-     * its limit in ns. Beside two busy loops and other processes, four solves with two threads
+     * its limit in ns. With two busy loops and other processes, four solves with two threads
      * take 1.04 of the time with one in the mean; with 10 and 40 0.99 and 1.17, with limits of 50
      * and 800 ms 1.29 and 1.05, where 0.3 are noise. */
     PS_REPAYMENT = 20,
@@ -268,7 +268,7 @@ enum {
     PS_KEPT_BYTES = 1 << 22,
 
     /* All threads solve one system together if it has at least this many rows. Two threads, 2^16
-     * and 2^20 rows: 0.98 (0.76 to 1.03), 1.01 (0.96 to 1.19), beside other processes. */
+     * and 2^20 rows: 0.98 (0.76 to 1.03), 1.01 (0.96 to 1.19), with other processes. */
     PS_TEAM_ROWS = 1 << 18,
 
     /* Tiles of a group of the table of a shared matrix. 2 and 8: 1.01, 1.01 (0.95 to 1.1). */

@@ -85,8 +85,8 @@ struct PanelRows {
     static constexpr bool makes_rows = false;
 };
 
-/* The rows of the group of a block, for the columns of a lane: in a stage or in memory. Rows
- * beside those of a chunk are in the stage too. Those beside the group come from memory, behind
+/* The rows of the group of a block, for the columns of a lane: in a stage or in memory. The
+ * neighbouring rows of a chunk are in the stage too. Those of the group come from memory, behind
  * the copies of the panels, and are requested a panel before. */
 template <typename Number> struct PanelSurroundings {
     static constexpr int places = panel_places<Number>;
@@ -144,7 +144,7 @@ template <typename Number> struct PanelSurroundings {
     }
 };
 
-/* Two rows beside the group: before it for the chunk with its first row, otherwise after it for
+/* Two neighbouring rows of the group: before it for the chunk with its first row, otherwise after it for
  * the last chunk. */
 template <typename Number> struct PanelAhead {
     using Pack = PanelPack<Number>;

@@ -18,7 +18,8 @@ using lines::Differences;
 static constexpr int most_stencil_rounds = 8;
 
 template <typename Number, int ROWS> struct SharedDifferences {
-    static constexpr int reach = 2, ends = 4; /* rows beside one; ends of a system */
+    /* Neighbours of a row on one side; ends of a system. */
+    static constexpr int reach = 2, ends = 4;
     const Differences<Number> &by;
     const Number *weight; /* of ends, in shared memory: [end][point] */
     const ps_cuda_shared_shape &shape;
@@ -80,7 +81,7 @@ template <typename Number, int ROWS> struct SharedDifferences {
         }
     }
 
-    /* A lane has one of the four rows beside those of its warp, and one of the four ends, of one
+    /* A lane has one of the four neighbouring rows of its warp, and one of the four ends, of one
      * of at most eight rounds. */
     template <typename Skews>
     __device__ __forceinline__ void make_in_teams(Number *first, int rounds,
