@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import broadcasts, index, require_flag
+from .._checks import broadcasts, require_flag
 from .._errors import BackendError, raise_for_status
 from .._options import (
     Choice,
@@ -24,7 +24,13 @@ from .._options import (
     shape_flags,
 )
 from .._row_sums import RowSums, form_of, matrix_names
-from .._runtime.arrays import axis_of_solutions, factor_axis, require_rows, resolve_shape
+from .._runtime.arrays import (
+    axis_of_solutions,
+    factor_axis,
+    factor_shape,
+    require_rows,
+    resolve_shape,
+)
 from .._runtime.device import address_of, device_array, is_device_array
 from .._runtime.finite import are_checked, explained, require_finite_operands
 from .._runtime.interop import host_array, library_of, shape_of
@@ -122,22 +128,8 @@ def resolve_matrices(
     With a `form`, ``diag`` has row sums. `policy` is `on_singular`.
     """
     operands, dtype, copied = target.operands(named)
-    count = None if rows is None else index("rows", rows, 0)
-    if count is None and not any(array.ndim for array in operands):
-        raise ValueError(
-            "lower, diag and upper are all 0-d, so the number of rows is unknown: "
-            "pass rows=n, or at least one array"
-        )
     arrays = dict(zip(_NAMES, operands, strict=True))
-    place, own = factor_axis(axis, max(array.ndim for array in operands))
-    shape = resolve_shape(arrays, place, leader="diag", periodic=periodic, rows=count)
-    is_open = arrays["diag"].ndim != 1 and not any(shape.short)
-    if count is None and shape.rows == 1 < len(shape.full) and is_open:
-        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-        raise ValueError(
-            f"lower, diag and upper have one row along axis {axis}: {shapes}; pass rows=n "
-            "for matrices of n rows with these coefficients in every row, rows=1 for one row"
-        )
+    shape, own = factor_shape(arrays, axis, rows, periodic=periodic)
     if shape.rows > target.backend.MAX_ROWS:
         limit = target.backend.MAX_ROWS
         raise ValueError(f"a matrix can have at most {limit} rows, got {shape.rows}")

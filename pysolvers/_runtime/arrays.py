@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import axis_number, integer
+from .._checks import axis_number, index, integer
 from .._plain import require_plain, what_is_lost
 from .fp_mode import call_in_default_fp_mode
 from .interop import library_of
@@ -230,6 +230,38 @@ def factor_axis(axis: object, ndim: int, what: str = "") -> tuple[int, int]:
         return -1, integer("axis", axis)
     own = axis_number(axis, ndim, what or f"operands of {ndim} axes") - ndim
     return own, own
+
+
+def factor_shape(
+    arrays: Mapping[str, Any], axis: object, rows: int | None, *, periodic: bool
+) -> tuple[Shape, int]:
+    """Return the shape of the matrices of a factor, and the axis of solves with them, or raise.
+
+    `arrays` are ``lower``, ``diag`` and ``upper`` of any library. One entry for each matrix can be
+    its only row, or the coefficient of all rows: then `rows` must say so.
+    """
+    count = None if rows is None else index("rows", rows, 0)
+    ndim = max(array.ndim for array in arrays.values())
+    if count is None and ndim == 0:
+        raise ValueError(
+            "lower, diag and upper are all 0-d, so the number of rows is unknown: "
+            "pass rows=n, or at least one array"
+        )
+    place, own = factor_axis(axis, ndim)
+    shape = resolve_shape(arrays, place, leader="diag", periodic=periodic, rows=count)
+    is_open = arrays["diag"].ndim != 1 and not any(shape.short)
+    if count is None and shape.rows == 1 < len(shape.full) and is_open:
+        raise ValueError(one_row_text("lower, diag and upper have", arrays, axis))
+    return shape, own
+
+
+def one_row_text(what: str, arrays: Mapping[str, Any], axis: object) -> str:
+    """Return the message for coefficients of one row, of several matrices."""
+    shapes = ", ".join(f"{name} {tuple(array.shape)}" for name, array in arrays.items())
+    return (
+        f"{what} one row along axis {axis}: {shapes}; pass rows=n for matrices of n rows with "
+        "these coefficients in every row, rows=1 for one row"
+    )
 
 
 def axis_of_solutions(

@@ -17,6 +17,7 @@ from .._row_sums import RowSums, complex_sums, form_of
 from .._runtime.arrays import (
     axis_of_solutions,
     factor_axis,
+    factor_shape,
     padded_shape,
     require_rows,
     resolve_shape,
@@ -426,9 +427,9 @@ def factor_tridiagonal(
         lower, middle, upper, inside, axis = masked_matrix(
             XP, *matrix, axis=axis, rows=rows, periodic=bool(periodic)
         )
+        rows = middle.shape[factor_axis(axis, middle.ndim)[0]]
     operands = as_operands(lower=lower, diag=middle, upper=upper)
-    place, own = factor_axis(axis, max(a.ndim for a in operands.values()))
-    shape = resolve_shape(operands, place, leader="diag", periodic=bool(periodic), rows=rows)
+    shape, own = factor_shape(operands, axis, rows, periodic=bool(periodic))
     lower, middle, upper = (_expanded(a, shape) for a in operands.values())
     middle = middle if form is None else RowSums(middle)
     options = own, shape.rows, bool(periodic), pivot

@@ -31,7 +31,7 @@ from .._checks import axis_number, require
 from .._lines.factor import TridiagonalFactor as Factors, rhs_shape
 from .._options import OnSingular, Trans, pivot_code
 from .._row_sums import RowSums, form_of
-from .._runtime.arrays import axis_of_solutions, factor_axis, resolve_shape
+from .._runtime.arrays import axis_of_solutions, factor_axis, factor_shape
 from .._runtime.backends import require as require_backend
 from .._runtime.lines import Shape
 from .._steps.differentiable import masked_matrix, masked_product
@@ -121,13 +121,13 @@ class TridiagonalFactor:
             lower, middle, upper, inside, axis = masked_matrix(
                 XP, *matrix, axis=axis, rows=rows, periodic=periodic
             )
-            self.where = inside.movedim(factor_axis(axis, inside.ndim)[0], -1)
+            place = factor_axis(axis, inside.ndim)[0]
+            self.where, rows = inside.movedim(place, -1), middle.shape[place]
         has_sums = form is not None
         if has_sums and pivot is not None:
             pivot_code(pivot, require_backend("cpu").PIVOTS, has_sums=True)
         named = as_tensors({"lower": lower, "diag": middle, "upper": upper})
-        place, own = factor_axis(axis, max(tensor.ndim for tensor in named.values()))
-        shape = resolve_shape(named, place, leader="diag", periodic=periodic, rows=rows)
+        shape, own = factor_shape(named, axis, rows, periodic=periodic)
         self.lower, self.diag, self.upper = (rows_last(tensor, shape) for tensor in named.values())
         self.axis = own
         self.rows = shape.rows

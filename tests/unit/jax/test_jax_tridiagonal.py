@@ -500,6 +500,24 @@ def test_off_diagonals_of_one_row_can_have_no_entry(rng):
         close(factor.solve(rhs, trans="T"), rhs / diag)
 
 
+def test_coefficients_of_one_row_need_rows():
+    """As with NumPy: an entry for each matrix is its only row, or stands for all rows."""
+    column, mask = np.ones((3, 1)), np.ones((3, 1), bool)
+    matrix = column, 4 * column, column
+    for make in (factor_tridiagonal, partial(factor_theta, dt=0.1), jax.jit(factor_tridiagonal)):
+        with pytest.raises(ValueError, match=r"one row along axis -1: .*diag \(3, 1\).* rows=n"):
+            make(*matrix)
+    with pytest.raises(ValueError, match=r"number of rows is unknown: pass rows=n"):
+        factor_tridiagonal(-1.0, 4.0, -1.0)
+    with pytest.raises(TypeError, match="rows must be an int, got float"):
+        factor_tridiagonal(*matrix, rows=1.0)
+    for options in ({"rows": 1}, {"where": mask}):
+        close(factor_tridiagonal(*matrix, **options).solve(8 * column), 2 * column)
+    close(factor_tridiagonal(*(a[0] for a in matrix)).solve(8 * column), 2 * column)
+    five = factor_tridiagonal(*matrix, rows=5).solve(np.ones((3, 5)))
+    close(five, solve_tridiagonal(*(np.tile(a, (1, 5)) for a in matrix), np.ones((3, 5))))
+
+
 @pytest.mark.each_value
 @pytest.mark.parametrize("trans", ["N", "T", "H"])
 @pytest.mark.parametrize(("shape", "axis"), [((9,), -1), ((4, 9), -1), ((4, 9), 0)])

@@ -299,3 +299,22 @@ def test_singular_matrices_and_bad_arguments():
         factor.solve(rhs, axis=2)
     with pytest.raises(TypeError, match="rhs"):
         factor.solve(rhs.numpy())
+
+
+def test_coefficients_of_one_row_need_rows():
+    """As with NumPy: an entry for each matrix is its only row, or stands for all rows."""
+    column, mask = torch.ones(3, 1, dtype=REAL), torch.ones(3, 1, dtype=torch.bool)
+    matrix = column, 4 * column, column
+    for make in (factor_tridiagonal, lambda *a: factor_theta(*a, dt=0.1)):
+        with pytest.raises(ValueError, match=r"one row along axis -1: .*diag \(3, 1\).* rows=n"):
+            make(*matrix)
+    with pytest.raises(TypeError, match="rows must be an int, got float"):
+        factor_tridiagonal(*matrix, rows=1.0)
+    for options in ({"rows": 1}, {"where": mask}):
+        x = factor_tridiagonal(*matrix, **options).solve(8 * column)
+        torch.testing.assert_close(x, 2 * column)
+    one = factor_tridiagonal(*(a[0] for a in matrix))
+    torch.testing.assert_close(one.solve(8 * column), 2 * column)
+    five = factor_tridiagonal(*matrix, rows=5).solve(torch.ones(3, 5, dtype=REAL))
+    full = [a.expand(3, 5) for a in matrix]
+    torch.testing.assert_close(five, solve_tridiagonal(*full, torch.ones(3, 5, dtype=REAL)))
