@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -1159,7 +1160,7 @@ def _with_labels(named: dict[str, Any], axis: int | str, step: Callable[..., Any
 def _require_steps(dt: float, theta: float) -> None:
     """Raise an error unless the settings of a step are numbers in their ranges."""
     require_number("dt", dt)
-    require(np.isfinite(dt), "dt must be finite", dt)
+    require(isfinite(dt), "dt must be finite", dt)
     require_number("theta", theta)
     require(0 <= theta <= 1, "theta must be in 0 .. 1", theta)
 

@@ -16,6 +16,7 @@ from .._runtime.lines import Shape
 
 _OPERANDS = (Tensor, int, float, complex)
 _LARGE = 1 << 22  # bytes from which on NumPy asks for huge pages
+_PLAIN = (Tensor, torch.nn.Parameter)
 _DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
 
@@ -33,6 +34,8 @@ def as_tensors(
         If an operand is neither a tensor nor a number, if none is a tensor, or if one has
         another dtype than float32, float64, complex64, complex128, integers or booleans.
     """
+    if dtypes is None and _have_one_dtype(named):
+        return dict(named)
     tensors = [value for value in named.values() if isinstance(value, Tensor)]
     for name, value in named.items():
         if not isinstance(value, _OPERANDS):
@@ -54,6 +57,16 @@ def as_tensors(
         else torch.full((), value, dtype=dtype, device=device)
         for (name, value), dtype in zip(named.items(), dtypes, strict=True)
     }
+
+
+def _have_one_dtype(named: Mapping[str, Any]) -> bool:
+    """Return whether operands are tensors of one dtype that solvers have."""
+    dtype = None
+    for value in named.values():
+        if not isinstance(value, Tensor) or (dtype is not None and value.dtype is not dtype):
+            return False
+        dtype = value.dtype
+    return dtype in _DTYPES
 
 
 def promoted(named: Mapping[str, Any]) -> torch.dtype:
@@ -87,8 +100,20 @@ def is_complex(value: Any) -> bool:
 
 def rows_last(tensor: Tensor, shape: Shape) -> Tensor:
     """View an operand with all axes of the result, the axis of the systems last."""
-    padded = padded_shape(tensor.shape, shape.axis, len(shape.full))
-    return tensor.reshape(padded).movedim(shape.axis, -1)
+    axes = len(shape.full)
+    if tensor.ndim != axes:
+        tensor = tensor.reshape(padded_shape(tensor.shape, shape.axis, axes))
+    return tensor if shape.axis == axes - 1 else tensor.movedim(shape.axis, -1)
+
+
+def axis_back(x: Tensor, axis: int) -> Tensor:
+    """View a result, with its rows last, with them along an axis that is not negative."""
+    return x if axis == x.ndim - 1 else x.movedim(-1, axis)
+
+
+def summed(gradient: Tensor, shape: torch.Size) -> Tensor:
+    """Return the sum of a gradient over the axes along which an operand broadcasts."""
+    return gradient if gradient.shape == shape else gradient.sum_to_size(shape)
 
 
 def batch_first(tensors: Sequence[Tensor], in_dims: Sequence[Any]) -> list[Tensor]:
@@ -100,16 +125,70 @@ def batch_first(tensors: Sequence[Tensor], in_dims: Sequence[Any]) -> list[Tenso
 
 
 def differentiable(
-    function: type[torch.autograd.Function], operator: Callable[..., Tensor], *arguments: Any
+    function: type[torch.autograd.Function],
+    operator: Callable[..., Tensor],
+    *arguments: Any,
+    direct: type[Direct] | None = None,
 ) -> Tensor:
     """Call an operator, by its `function` where this is needed.
 
     `torch.func.grad` refuses operators with `register_autograd`; `torch.compile` accepts both.
-    The operator itself takes less time.
+    The operator itself takes less time, and `direct`, without the dispatcher of PyTorch, a half of
+    that: it is called where no transformation, mode or class of tensors asks for the operator.
     """
     if _is_transformed():
         return function.apply(*arguments)
-    return operator(*arguments)
+    if direct is None or not _are_plain(arguments):
+        return operator(*arguments)
+    if torch.is_grad_enabled():
+        for each in arguments:
+            if isinstance(each, Tensor) and each.requires_grad:
+                return direct.apply(*arguments)
+    return direct.run(*arguments)
+
+
+class Direct(torch.autograd.Function):
+    """An operator that is called without the dispatcher of PyTorch.
+
+    A class of its own has `run`, `keep` and `backward`, the functions of the operator.
+    """
+
+    run: Callable[..., Any]
+    keep: Callable[..., None]
+
+    @classmethod
+    def of(cls, run: Callable[..., Any], keep: Callable[..., None], backward: Any) -> type[Direct]:
+        """Return the class for an operator."""
+        functions = {"run": run, "keep": keep, "backward": backward}
+
+        def forward(ctx: Any, *arguments: Any) -> Any:
+            found = run(*arguments)
+            keep(ctx, arguments, found)
+            return found
+
+        functions["forward"] = forward
+        return type("Direct", (cls,), {k: staticmethod(f) for k, f in functions.items()})
+
+
+def _are_plain(arguments: Sequence[Any]) -> bool:
+    """Return whether tensors are plain, and nothing watches their operations."""
+    tensors = [each for each in arguments if isinstance(each, Tensor)]
+    return not _is_watched() and all(map(is_plain, tensors))
+
+
+def is_plain(tensor: Tensor) -> bool:
+    """Return whether the memory of a tensor has its values, and its class is that of PyTorch."""
+    return (
+        type(tensor) in _PLAIN
+        and (tensor.is_cpu or tensor.is_cuda)
+        and not (tensor.is_neg() or tensor.is_conj())
+        and not torch._C._functorch.is_legacy_batchedtensor(tensor)
+    )
+
+
+def _is_watched() -> bool:
+    """Return whether a mode of PyTorch sees the operations, or a trace of them is made."""
+    return bool(torch._C._len_torch_dispatch_stack() or torch._C._get_tracing_state() is not None)
 
 
 def fake_empty(tensor: Tensor, shape: Sequence[int] | None = None, **options: Any) -> Tensor:
@@ -126,8 +205,8 @@ def empty_like(tensor: Tensor, shape: Sequence[int] | None = None) -> Tensor:
     4.5 million unknowns with a result in new memory takes half of the time.
     """
     size = tensor.numel() if shape is None else prod(shape)
-    if tensor.device.type != "cpu" or size * tensor.element_size() < _LARGE:
-        return fake_empty(tensor, shape)
+    if not tensor.is_cpu or size * tensor.element_size() < _LARGE:
+        return torch.empty_like(tensor) if shape is None else tensor.new_empty(shape)
     plan = fake_empty(tensor, shape, device="meta")
     flat = np.empty(size, str(tensor.dtype).removeprefix("torch."))
     return torch.from_numpy(flat).as_strided(plan.shape, plan.stride())
@@ -135,7 +214,7 @@ def empty_like(tensor: Tensor, shape: Sequence[int] | None = None) -> Tensor:
 
 def has_no_graph() -> bool:
     """Return whether operations are made for their values alone."""
-    return not (torch.is_grad_enabled() or _is_transformed())
+    return not (torch.is_grad_enabled() or _is_transformed()) and not _is_watched()
 
 
 def _is_transformed() -> bool:
@@ -145,7 +224,10 @@ def _is_transformed() -> bool:
 
 def result_like(rhs: Tensor, *others: Tensor, empty: Callable[..., Tensor] = empty_like) -> Tensor:
     """Allocate a result, in the memory order of an operand that has its shape and is dense."""
-    if all(other.shape[:-1] == rhs.shape[:-1] for other in others):
+    shape: Sequence[int] = rhs.shape
+    if all(other.shape == shape for other in others) and 0 not in rhs.stride():
+        return empty(rhs)
+    if all(other.shape[:-1] == shape[:-1] for other in others):
         batch = rhs.shape[:-1]
     else:
         sizes = zip(rhs.shape[:-1], *(other.shape[:-1] for other in others), strict=True)

@@ -14,17 +14,16 @@ and in x: with the cotangents a, b, c of its results,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from .._errors import raise_for_status
-from .._runtime.backends import require, require_device
-from .._runtime.device import device_array
-from ._operands import batch_first, differentiable, empty_like
+from .._runtime.backends import require
+from .._runtime.interop import library_of
+from ._operands import Direct, batch_first, differentiable, empty_like, summed
 
 _NAME = "pysolvers::products"
 torch.library.define(
@@ -37,11 +36,10 @@ _products = torch.ops.pysolvers.products.default
 
 def products(g: Tensor, x: Tensor, *, periodic: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Return the products of real tensors of one shape, the rows last."""
-    found: Any = differentiable(_Differentiable, _products, g, x, periodic)
+    found: Any = differentiable(_Differentiable, _products, g, x, periodic, direct=_Direct)
     return found
 
 
-@torch.library.impl(_NAME, ("cpu", "cuda"))
 def _run(g: Tensor, x: Tensor, periodic: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Call the backend with the memory of dense tensors."""
     return _written(g.detach().resolve_neg(), x.detach().resolve_neg(), periodic=periodic)
@@ -56,53 +54,58 @@ def step_products(
     """
     given = [g, u] if theta != 1 else [a, x]  # with theta = 1 g and u do not count
     numbers = 1 / theta - 1, theta, scale
-    return _written(a.detach(), x, *(each.detach() for each in given), numbers, periodic=periodic)
+    operands = [each.detach() if each.requires_grad else each for each in (a, x, *given)]
+    return _written(*operands, numbers, periodic=periodic)
 
 
 def _written(g: Tensor, x: Tensor, *of_step: Any, periodic: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Return the products of g and x; `of_step`: two operands of a step, and its numbers."""
-    x = _like(x, torch.empty_like(x, device="meta"))
+    if not _is_dense(x):
+        x = empty_like(x).copy_(x)
     *others, numbers = of_step or ((),)
-    operands = [_like(each.expand_as(x), x) for each in (g, *others)]
+    operands = [_like(each, x) for each in (g, *others)]
     found = empty_like(x), empty_like(x), empty_like(x)
     if not x.numel():
         return found
-    place = _place_of(x)
-    memory, *others = (_flat(operand) for operand in operands)
-    status = place.backend.products(
-        place.backend.PERIODIC if periodic else 0,
-        *_layout(x),
-        memory,
-        *map(_flat, (x, *found)),
-        0,
-        (*others, *numbers),
-        *place.arguments,
+    backend = require("cuda" if x.is_cuda else "cpu")
+    flat = [operands[0], x, *found, *operands[1:]]
+    if not x.is_contiguous():
+        flat = [each.as_strided((x.numel(),), (1,)) for each in flat]
+    device, stream, *arrays = backend.borrow_operands(
+        *flat, -1, (None, *library_of(x).fast_access[1:])
     )
-    raise_for_status(status, place.backend.STATUS, "products")
+    status = backend.products(
+        backend.PERIODIC if periodic else 0,
+        *_layout(x),
+        *arrays[:5],
+        0,
+        (*arrays[5:], *numbers),
+        device,
+        stream,
+    )
+    raise_for_status(status, backend.STATUS, "products")
     return found
 
 
-class _Place(NamedTuple):
-    """Where tensors are: the backend, and the numbers of the device and of its stream."""
-
-    backend: Any
-    arguments: tuple[int, int]
-
-
-def _place_of(tensor: Tensor) -> _Place:
-    """Return where a tensor is, with the current stream."""
-    if tensor.device.type == "cpu":
-        return _Place(require("cpu"), (0, 0))
-    ordinal = tensor.get_device()
-    stream = torch.cuda.current_stream(ordinal)
-    return _Place(require_device(ordinal), (ordinal, stream.cuda_stream))
+def _is_dense(tensor: Tensor) -> bool:
+    """Return whether the numbers of a tensor are one block of memory."""
+    if tensor.is_contiguous():
+        return True
+    step = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size != 1:
+            if stride != step:
+                return False
+            step *= size
+    return True
 
 
 def _like(tensor: Tensor, layout: Tensor) -> Tensor:
-    """Return a tensor, copied unless it has the strides of another one."""
-    if tensor.stride() == layout.stride():
+    """Return a tensor of the shape of another one, copied unless it has its strides."""
+    is_same = tensor.shape == layout.shape and tensor.stride() == layout.stride()
+    if is_same and not tensor.is_neg():
         return tensor
-    return empty_like(tensor if layout.is_meta else layout).copy_(tensor)
+    return empty_like(layout).copy_(tensor)
 
 
 def _layout(x: Tensor) -> tuple[int, int]:
@@ -111,12 +114,7 @@ def _layout(x: Tensor) -> tuple[int, int]:
     return rows, x.stride(-1) if rows > 1 else 1
 
 
-def _flat(tensor: Tensor) -> Any:
-    """Return the memory of a dense tensor as an array of one dimension."""
-    if tensor.device.type == "cpu":
-        return tensor.as_strided((tensor.numel(),), (1,)).numpy()
-    dtype = np.dtype(str(tensor.dtype).removeprefix("torch."))
-    return device_array(tensor.data_ptr(), (tensor.numel(),), None, dtype, tensor)
+torch.library.impl(_NAME, ("cpu", "cuda"), _run)
 
 
 @torch.library.register_fake(_NAME)
@@ -144,6 +142,9 @@ def _backward(ctx: Any, *cotangents: Tensor) -> tuple[Any, ...]:
         before, after = shifted(c * g, -1, periodic=periodic), shifted(a * g, 1, periodic=periodic)
         of_x = -(before + b * g + after)
     return of_g, of_x, None
+
+
+_Direct = Direct.of(_run, _keep, _backward)
 
 
 class _Differentiable(torch.autograd.Function):
@@ -203,7 +204,7 @@ def diagonal_gradients(
             product = product.real
         if diagonal.shape[-1] == product.shape[-1] - 1 > 1:  # without row 0, or without the last
             product = product[..., 1:] if offset < 0 else product[..., :-1]
-        gradients.append(product.sum_to_size(diagonal.shape))
+        gradients.append(summed(product, diagonal.shape))
     return gradients
 
 

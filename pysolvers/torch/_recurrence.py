@@ -22,7 +22,15 @@ from torch.nn.functional import pad
 from .._checks import require_flag
 from .._recurrence import linear_recurrence as recur_arrays
 from .._recurrence.differentiable import lines_of
-from ._operands import batch_first, differentiable, fake_empty, result_like, vector_if_shared
+from ._operands import (
+    Direct,
+    axis_back,
+    batch_first,
+    differentiable,
+    fake_empty,
+    result_like,
+    vector_if_shared,
+)
 from ._xp import XP
 
 _NAME = "pysolvers::linear_recurrence"
@@ -104,11 +112,15 @@ def linear_recurrence(
     if second is None:
         views.insert(1, views[0].new_zeros((1,) * ndim))
     has_second = second is not None
-    x = differentiable(_Differentiable, _recur, *views, has_second, bool(reverse), threads)
-    return x.movedim(-1, lines.shape.axis)
+    x = _call(*views, has_second, bool(reverse), threads)
+    return axis_back(x, lines.shape.axis)
 
 
-@torch.library.impl(_NAME, ("cpu", "cuda"))
+def _call(*arguments: Any) -> Tensor:
+    """Compute; the arguments are those of the operator."""
+    return differentiable(_Differentiable, _recur, *arguments, direct=_Direct)
+
+
 def _run(
     a: Tensor, c: Tensor, b: Tensor, has_second: bool, reverse: bool, threads: int | None
 ) -> Tensor:
@@ -126,6 +138,9 @@ def _run(
         threads=threads,
         out=x,
     )
+
+
+torch.library.impl(_NAME, ("cpu", "cuda"), _run)
 
 
 @torch.library.register_fake(_NAME)
@@ -148,7 +163,7 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     rows = grad.shape[-1]
     moved = (_moved(a.conj(), 1, rows, reverse), _moved(c.conj(), 2, rows, reverse))
     options = (has_second, not reverse, threads)
-    y = differentiable(_Differentiable, _recur, *moved, grad, *options)
+    y = _call(*moved, grad, *options)
     needs = ctx.needs_input_grad
     gradients: list[Tensor | None] = [None, None]
     for order, coefficient in enumerate((a, c), 1):
@@ -166,6 +181,9 @@ def _moved(line: Tensor, by: int, rows: int, reverse: bool) -> Tensor:
     if abs(by) >= rows:
         return torch.zeros_like(line)
     return pad(line[..., by:], (0, by)) if by > 0 else pad(line[..., :by], (-by, 0))
+
+
+_Direct = Direct.of(_run, _keep, _backward)
 
 
 class _Differentiable(torch.autograd.Function):

@@ -33,13 +33,16 @@ from .._steps.differentiable import solve_masked
 from ..tridiagonal import solve_tridiagonal as solve_arrays
 from ._by_sums import solve_by_sums
 from ._operands import (
+    Direct,
     as_tensors,
+    axis_back,
     batch_first,
     differentiable,
     fake_solution,
     keep_operands,
     result_like,
     rows_last,
+    summed,
     transposed,
     vector_if_shared,
 )
@@ -182,11 +185,15 @@ def solve_tridiagonal(
             pivot_code(pivot, require("cpu").PIVOTS, has_sums=True)
         x = solve_by_sums(*views, periodic, False, form.check_signs, on_singular, threads)
         return x.movedim(-1, shape.axis)
-    x = differentiable(_Differentiable, _solve, *views, periodic, pivot, on_singular, threads)
-    return x.movedim(-1, shape.axis)
+    x = _call(*views, periodic, pivot, on_singular, threads)
+    return axis_back(x, shape.axis)
 
 
-@torch.library.impl(_NAME, ("cpu", "cuda"))
+def _call(*arguments: Any) -> Tensor:
+    """Solve; the arguments are those of the operator."""
+    return differentiable(_Differentiable, _solve, *arguments, direct=_Direct)
+
+
 def _run(
     lower: Tensor,
     diag: Tensor,
@@ -216,6 +223,7 @@ def _run(
     )
 
 
+torch.library.impl(_NAME, ("cpu", "cuda"), _run)
 torch.library.register_fake(_NAME, fake_solution)
 
 
@@ -225,14 +233,17 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     diagonals, periodic = (lower, diag, upper), ctx.options[0]
     matrix = transposed(diagonals, grad.shape[-1], periodic=periodic)
     if any(diagonal.is_complex() for diagonal in diagonals):  # conjugates g, not the matrix
-        y = differentiable(_Differentiable, _solve, *matrix, grad.conj(), *ctx.options).conj()
+        y = _call(*matrix, grad.conj(), *ctx.options).conj()
     else:
-        y = differentiable(_Differentiable, _solve, *matrix, grad, *ctx.options)
+        y = _call(*matrix, grad, *ctx.options)
     needs = ctx.needs_input_grad
     gradients: list[Tensor | None] = [None] * 3
     if solution:
         gradients = diagonal_gradients(diagonals, solution[0], y, needs[:3], periodic=periodic)
-    return (*gradients, y.sum_to_size(ctx.rhs_shape) if needs[3] else None, *(None,) * 4)
+    return (*gradients, summed(y, ctx.rhs_shape) if needs[3] else None, *(None,) * 4)
+
+
+_Direct = Direct.of(_run, keep_operands, _backward)
 
 
 class _Differentiable(torch.autograd.Function):

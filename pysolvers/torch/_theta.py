@@ -12,21 +12,27 @@ backend. Operations of PyTorch would write the three diagonals of M, and take a 
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from .._checks import require
+from .._lines.engine import step_directly
 from .._runtime.arrays import resolve_shape
 from .._steps import theta_step as step_arrays
 from ._operands import (
+    Direct,
+    axis_back,
     batch_first,
     differentiable,
     fake_empty,
     has_no_graph,
+    is_plain,
     result_like,
     rows_last,
+    summed,
     transposed,
     vector_if_shared,
 )
@@ -78,15 +84,14 @@ def make_step(
     require(length.ndim == 0, "dt must be a number or an array without axes", length.shape)
     source = views.pop("source", None)
     x = _call(*views.values(), source, length, float(theta), periodic, pivot)
-    return x.movedim(-1, shape.axis)
+    return axis_back(x, shape.axis)
 
 
 def _call(*arguments: Any) -> Tensor:
     """Make the step; the arguments are those of the operator."""
-    return differentiable(_Differentiable, _step, *arguments)
+    return differentiable(_Differentiable, _step, *arguments, direct=_Direct)
 
 
-@torch.library.impl(_NAME, ("cpu", "cuda"))
 def _run(
     lower: Tensor,
     diag: Tensor,
@@ -100,21 +105,25 @@ def _run(
 ) -> Tensor:
     """Make the step with detached tensors; diagonals of one matrix for all go as vectors."""
     x = result_like(u, lower, diag, upper, *([] if source is None else [source]))
-    lower, diag, upper = (vector_if_shared(a.detach(), x.shape[-1]) for a in (lower, diag, upper))
-    made: Any = step_arrays(
-        lower,
-        diag,
-        upper,
-        u.detach().expand(x.shape),
-        dt=float(dt),
-        theta=theta,
-        source=None if source is None else vector_if_shared(source.detach(), x.shape[-1]),
-        periodic=periodic,
-        pivot=pivot,
-        on_singular="nan",
-        out=x,
-    )
+    lower, diag, upper, u = [a.detach() if a.requires_grad else a for a in (lower, diag, upper, u)]
+    lower, diag, upper = [vector_if_shared(a, x.shape[-1]) for a in (lower, diag, upper)]
+    u = u if u.shape == x.shape else u.expand(x.shape)
+    if source is not None:
+        source = vector_if_shared(source.detach(), x.shape[-1])
+    matrix, length = (lower, diag, upper), float(dt)
+    own = (theta * length, 1 / theta, source, None)
+    options = (-1, x, pivot, periodic, None)
+    made = None
+    if isfinite(length):
+        made = step_directly((*matrix, u), options, "nan", None, "theta_step", "theta", own)
+    if made is None:  # the call needs planning, or has an error in its options
+        given: dict[str, Any] = {"dt": length, "theta": theta, "source": source}
+        given |= {"periodic": periodic, "pivot": pivot}
+        made = step_arrays(*matrix, u, **given, on_singular="nan", out=x)
     return made
+
+
+torch.library.impl(_NAME, ("cpu", "cuda"), _run)
 
 
 @torch.library.register_fake(_NAME)
@@ -143,35 +152,43 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     """Return the gradients: a step with the transposes, and products."""
-    lower, diag, upper, dt, u, x, source = ctx.saved_tensors
+    saved, is_value = ctx.saved_tensors, has_no_graph() and is_plain(grad)
+    if is_value:  # views of tensors without gradients take less time
+        saved = tuple(a if a is None else a.detach() for a in saved)
+    lower, diag, upper, dt, u, x, source = saved
     theta, periodic, needs = ctx.theta, ctx.periodic, ctx.needs_input_grad
-    diagonals, h = (lower, diag, upper), ctx.theta * dt
+    diagonals = (lower, diag, upper)
     matrix = transposed(diagonals, grad.shape[-1], periodic=periodic)
     of_u = _call(*matrix, grad, None, dt, theta, periodic, ctx.pivot)
     # That of dt needs lambda_i y_j at all entries, of which the gradients of A are h times.
-    needed, scale = ((True,) * 3, -torch.ones_like(h)) if needs[5] else (needs[:3], -h)
-    is_fused = has_no_graph() and sum(needed) > 1
+    needed = (True,) * 3 if needs[5] else needs[:3]
+    is_fused = is_value and any(needed)
+    h = theta * (float(dt) if is_fused else dt)
+    scale = (-1.0 if is_fused else -torch.ones_like(h)) if needs[5] else -h
     of_source, of_dt, known = None, None, None
     factor = of_u  # lambda
-    if theta != 1 and (not is_fused or needs[4] or source is not None):
+    if theta != 1 and (not is_fused or needs[4] or (needs[5] and source is not None)):
         factor = torch.add(of_u, grad, alpha=1 / theta - 1)
     found: list[Tensor | None] = [None] * 3
     if x is not None:
         if is_fused:
-            y, numbers = x, {"theta": theta, "scale": float(scale)}
+            y, numbers = x, {"theta": theta, "scale": scale}
             known = step_products(of_u, grad, u, x, periodic=periodic, **numbers)
         else:
             y = scale * (x if theta == 1 else torch.lerp(u.expand_as(x), x, theta))
         found = diagonal_gradients(diagonals, y, factor, needed, periodic=periodic, known=known)
     if needs[4]:
-        of_source = (h * factor).sum_to_size(ctx.source_shape)
+        of_source = summed(h * factor, ctx.source_shape)
     if needs[5]:
         whole = [product for product in found if product is not None]
         of_dt = sum((a * p).sum() for a, p in zip(diagonals, whole, strict=True))
         of_dt = theta * (of_dt if source is None else of_dt + (factor * source).sum())
         found = [h * p if n else None for p, n in zip(whole, needs[:3], strict=True)]
-    of_u = of_u.sum_to_size(ctx.u_shape) if needs[3] else None
+    of_u = summed(of_u, ctx.u_shape) if needs[3] else None
     return (*found, of_u, of_source, of_dt, None, None, None)
+
+
+_Direct = Direct.of(_run, _keep, _backward)
 
 
 class _Differentiable(torch.autograd.Function):
