@@ -79,21 +79,23 @@ is_aligned_to(int64_t bytes, const ps_tridiag &t, const ps_input &in)
            reinterpret_cast<uintptr_t>(in.data) % bytes == 0;
 }
 
-/* Halves of sectors have a separate path in float32 only: it is no faster for other
+/* Half sectors have a separate path in float32 only: it is no faster for other
  * types. Operands with null data are not copied. */
 static ColumnAccess
 access_of(const ps_tridiag &t, std::initializer_list<const ps_input *> inputs)
 {
-    bool by_sectors = true, by_halves = true;
+    bool by_sectors = true, by_half_sectors = true;
 
     for (const ps_input *in : inputs) {
         by_sectors = by_sectors && (in->data == nullptr || is_aligned_to(32, t, *in));
-        by_halves = by_halves && (in->data == nullptr || is_aligned_to(16, t, *in));
+        by_half_sectors =
+            by_half_sectors && (in->data == nullptr || is_aligned_to(16, t, *in));
     }
-    if (!by_halves) {
+    if (!by_half_sectors) {
         return ColumnAccess::elements;
     }
-    return by_sectors || t.dtype != PS_F32 ? ColumnAccess::sectors : ColumnAccess::halves;
+    return by_sectors || t.dtype != PS_F32 ? ColumnAccess::sectors
+                                           : ColumnAccess::half_sectors;
 }
 
 /* Rows that are copied element by element take 1.15 times as long as one side after the other.

@@ -75,8 +75,8 @@ column_threads()
 }
 
 /* How rows are copied: by 16 bytes if all rows begin at a sector of 32 bytes (sectors),
- * or at half a sector (halves); or element by element. */
-enum class ColumnAccess { sectors, halves, elements };
+ * or at half a sector (half_sectors); or element by element. */
+enum class ColumnAccess { sectors, half_sectors, elements };
 
 /* The rows are those in memory: of a step, step_column.cuh. */
 template <typename Number> struct ColumnJob {
@@ -212,7 +212,7 @@ ps_status launch_flux_columns(const FluxColumnJob<Real, KIND> &job, cudaStream_t
 /* The ring buffer of a warp: slots for batches of rows; of a row the four operands; of
  * an operand one element per lane. Two batches in flight are enough, and more of them
  * disturb the order in which memory is read, except in clusters, whose blocks wait for
- * each other; three are used if there is room. Copies of halves of sectors use the L1
+ * each other; three are used if there is room. Copies of half sectors use the L1
  * cache and need no larger ring. */
 template <typename Number, bool IS_CLUSTER, ColumnAccess ACCESS, int OPERANDS>
 struct ColumnRing {

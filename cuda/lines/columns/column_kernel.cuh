@@ -264,9 +264,9 @@ launch_shape(const Job &job, cudaStream_t stream)
         constexpr bool IS_CLUSTER = cluster.value;
 
         if constexpr (number_traits<Number>::dtype == PS_F32) {
-            if (job.access == Access::halves) {
-                return launch_rings<Number, ROWS, IS_CLUSTER, Access::halves>(job,
-                                                                              stream);
+            if (job.access == Access::half_sectors) {
+                return launch_rings<Number, ROWS, IS_CLUSTER, Access::half_sectors>(
+                    job, stream);
             }
         }
         if constexpr (sides_of_number<Number> == 1) {

@@ -218,7 +218,7 @@ struct ColumnStage {
     static __device__ __forceinline__ void copy(Element *to, const Element *source,
                                                 bool is_wanted)
     {
-        if (ACCESS == ColumnAccess::halves) {
+        if (ACCESS == ColumnAccess::half_sectors) {
             copy_async_cached_or_clear(to, source, is_wanted);
         }
         else {
