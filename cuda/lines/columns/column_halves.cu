@@ -103,12 +103,13 @@ __launch_bounds__(HALF_THREADS)
     half.step = from_last ? -1 : 1;
     half.take({Number(0), *s.diag, *s.upper, *s.rhs});
     rows.begin(s, 1, columns);
-    eliminate_half<words>(rows, columns, kept, [&](const auto &next, Number *to) {
+    const auto eliminate = [&](const auto &next, Number *to) {
         half.eliminate();
         half.take({next.lower, next.diag, next.upper, next.rhs});
         to[0] = half.above.u;
         to[HALF_SYSTEMS] = half.above.g;
-    });
+    };
+    eliminate_half<words>(rows, columns, kept, eliminate, [] {});
     Number near = join_halves(memory + lane, notes + lane, from_last, half);
     Number far = Number(0);
     const bool stores = active && !(job.leaves_systems() && half.not_dominant);

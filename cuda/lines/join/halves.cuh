@@ -129,11 +129,11 @@ template <typename Number> struct HalfRows {
 
 /* Eliminate `columns` columns: eliminate(the next row, where the pivot row is kept) for each,
  * the pivot rows being `words` words in shared memory. Columns that are followed by others
- * are a multiple of the rows that are loaded in advance. */
-template <int words, typename Number, typename Eliminate>
+ * are a multiple of the rows that are loaded in advance; after as many of them, end_group(). */
+template <int words, typename Number, typename Eliminate, typename Group>
 __device__ __forceinline__ void
 eliminate_half(HalfRows<Number> &rows, int columns, Number *kept,
-               const Eliminate &eliminate)
+               const Eliminate &eliminate, const Group &end_group)
 {
     constexpr int count = HalfRows<Number>::count, size = words * HALF_SYSTEMS;
 
@@ -148,6 +148,7 @@ eliminate_half(HalfRows<Number> &rows, int columns, Number *kept,
             rows.load(k);
         }
         rows.advance();
+        end_group();
         kept += count * size;
     }
 }

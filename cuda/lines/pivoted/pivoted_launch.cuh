@@ -135,7 +135,9 @@ template <typename Number>
 inline ps_status
 pivot_run_halves(const PivotLaunch<Number> &launch, cudaStream_t stream)
 {
-    const auto kernel = pivoted_halves_kernel<Number>;
+    const auto kernel = launch.plan.s.rows > PIVOT_NO_RESTS
+                            ? pivoted_halves_kernel<Number, true>
+                            : pivoted_halves_kernel<Number, false>;
 
     if (allow_shared(kernel) != cudaSuccess) {
         return PS_DEVICE_FAILURE;

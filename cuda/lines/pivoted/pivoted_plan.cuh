@@ -3,7 +3,7 @@
  * A tile holds whole systems if they fit the shared memory of a block and a multiprocessor
  * can hold two blocks. Otherwise a cluster holds a system if it can. Otherwise a tile has a
  * power of two of chunks, of one system, or of the systems in one memory sector if the
- * stride between systems is smaller than that between rows. Many real systems of 8 to 512 rows
+ * stride between systems is smaller than that between rows. Many real systems of 8 to 4096 rows
  * along a strided axis have no chunks (pivot_take_halves).
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_PLAN_CUH
@@ -347,17 +347,13 @@ pivot_take_cluster(PivotLaunch<Number> &launch, const ps_cuda_device *device)
 
 /* Plan tiles of systems that two threads solve in order, if there are enough of them. Three
  * blocks share a multiprocessor, or two if all rows then are kept, or all but one segment of
- * them. H200, parts of the floor in float32 and float64, in brackets with chunks: 32 rows 0.67
- * and 0.90 (0.50, 0.58), 64 rows 0.83 and 0.88 (0.53, 0.59), 100 rows 0.77 and 0.71 (0.46, 0.55),
- * 200 rows 0.55 and 0.50 (0.43, 0.46), 777 rows 0.36 and 0.45 (0.34, 0.35), 3001 rows 0.27 and
- * 0.34 (0.23, 0.25). With 32 systems for a multiprocessor 777 rows have 0.21 and 0.25 (0.23, 0.27),
- * with 42 systems 3001 rows 0.28 and 0.34 (0.23, 0.26).
- *
- * Pivot rows are divided by their pivots before they are kept. If a carried row is exchanged with
- * row after row, the rounding errors of these quotients add up in it: of 2500 float32 systems of
- * each growing family, computed in this order on a CPU, those of 512 rows had backward errors
- * within ten times that of LAPACK or 20 eps, one or two of 777 rows had up to twice as much, and
- * 3001 rows up to 5.8 times. So more than 512 rows are solved by chunks. */
+ * them. H200, parts of the floor in float32 and float64, in brackets with chunks: 32 rows 0.70
+ * and 0.93 (0.50, 0.58), 64 rows 0.90 and 0.92 (0.53, 0.59), 100 rows 0.83 and 0.71 (0.46, 0.55),
+ * 200 rows 0.55 and 0.48 (0.41, 0.46), 777 rows 0.37 and 0.44 (0.35, 0.36), 3001 rows 0.27 and
+ * 0.34 (0.24, 0.26). With 32 systems for a multiprocessor 777 rows have 0.21 and 0.25 (0.23, 0.27),
+ * with 42 systems 3001 rows 0.28 and 0.34 (0.23, 0.26). Up to 4096 rows the backward errors are
+ * about half of what is allowed (pivoted_halves.cuh); 8000 rows would have 0.36 and 0.41 (0.28,
+ * 0.29). */
 template <typename Number>
 inline bool
 pivot_take_halves(PivotLaunch<Number> &launch, const ps_cuda_device *device)
@@ -365,7 +361,7 @@ pivot_take_halves(PivotLaunch<Number> &launch, const ps_cuda_device *device)
     constexpr int size =
         PIVOT_HALF_WORDS * HALF_SYSTEMS * static_cast<int>(sizeof(Number));
     constexpr int statics_bytes = 256, least_systems = 40, least_rows = 8,
-                  most_rows = 512;
+                  most_rows = 4096;
     PivotPlan<Number> &a = launch.plan;
     const int columns = a.s.rows - a.s.rows / 2 - 1; /* of the larger half */
     const auto is_near = [](const auto &o) {
