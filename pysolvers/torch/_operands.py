@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from .._runtime.arrays import common_size, padded_shape
 from .._runtime.lines import Shape
@@ -136,7 +137,7 @@ def differentiable(
     The operator itself takes less time, and `direct`, without the dispatcher of PyTorch, a half of
     that: it is called where no transformation, mode or class of tensors asks for the operator.
     """
-    if _is_transformed():
+    if _is_transformed() or forward_ad._current_level >= 0:  # which the function refuses
         return function.apply(*arguments)
     if direct is None or not _are_plain(arguments):
         return operator(*arguments)

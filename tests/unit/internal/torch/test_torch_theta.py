@@ -5,10 +5,11 @@ import pytest
 torch = pytest.importorskip("torch", exc_type=ImportError)
 
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode  # noqa: E402
+from torch.autograd import forward_ad  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
-from pysolvers.torch import theta_step  # noqa: E402
+from pysolvers.torch import linear_recurrence, solve_tridiagonal, theta_step  # noqa: E402
 
 
 @pytest.mark.parametrize("periodic", [False, True])
@@ -106,6 +107,25 @@ def test_results_without_gradients_have_no_graph():
     h = 1e-6
     ends = [theta_step(*(a.detach() for a in leaves), dt=0.3 + s).sum() for s in (-h, h)]
     torch.testing.assert_close(slope.double(), (ends[1] - ends[0]) / (2 * h), rtol=1e-5, atol=1e-7)
+
+
+# Of the first dual number.
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+@pytest.mark.parametrize("needs_gradient", [False, True])
+def test_derivatives_in_forward_mode_are_refused(needs_gradient):
+    """They were lost without a word if no operand needed a gradient."""
+    *matrix, u = (a.detach() for a in matrix_and_values())
+    calls = [
+        lambda u: theta_step(*matrix, u, dt=0.3),
+        lambda u: solve_tridiagonal(*matrix, u),
+        lambda u: linear_recurrence(0.5, u),
+    ]
+    for call in calls:
+        with forward_ad.dual_level():
+            torch.testing.assert_close(call(u), call(u.clone()))
+            dual = forward_ad.make_dual(u.clone().requires_grad_(needs_gradient), u)
+            with pytest.raises(NotImplementedError, match="jvp"):
+                call(dual)
 
 
 def test_lazy_negatives_are_values():
