@@ -37,7 +37,7 @@ from .._blocks.differentiable import (
 from .._blocks.systems import Assume
 from .._checks import require_flag
 from .._runtime.backends import require
-from ._operands import batch_first, differentiable
+from ._operands import Direct, batch_first, differentiable
 from ._xp import XP
 
 _NAMES = ("pysolvers::solve_bands", "pysolvers::solve_blocks")
@@ -299,14 +299,16 @@ def _run(solve: Any, tail: int, operands: tuple[Tensor, ...], options: tuple[Any
     return x
 
 
-@torch.library.impl(_NAMES[0], ("cpu", "cuda"))
 def _run_bands(*arguments: Any) -> Tensor:
     return _run(solve_band_arrays, 1, arguments[:6], arguments[6:])
 
 
-@torch.library.impl(_NAMES[1], ("cpu", "cuda"))
 def _run_blocks(*arguments: Any) -> Tensor:
     return _run(solve_block_arrays, 3, arguments[:4], arguments[4:])
+
+
+torch.library.impl(_NAMES[0], ("cpu", "cuda"), _run_bands)
+torch.library.impl(_NAMES[1], ("cpu", "cuda"), _run_blocks)
 
 
 @torch.library.register_fake(_NAMES[0])
@@ -359,6 +361,7 @@ def _backward_blocks(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
 class _Bands(torch.autograd.Function):
     """The operator and its derivative, in the form that `torch.func` needs."""
 
+    direct = Direct.of(_run_bands, _keep, _backward_bands)
     generate_vmap_rule = True
     setup_context = staticmethod(_keep)
     backward = staticmethod(_backward_bands)
@@ -371,6 +374,7 @@ class _Bands(torch.autograd.Function):
 class _Blocks(torch.autograd.Function):
     """The operator and its derivative, in the form that `torch.func` needs."""
 
+    direct = Direct.of(_run_blocks, _keep, _backward_blocks)
     generate_vmap_rule = True
     setup_context = staticmethod(_keep)
     backward = staticmethod(_backward_blocks)

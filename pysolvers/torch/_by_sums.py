@@ -23,6 +23,7 @@ from .._row_sums import RowSums
 from .._transposed_sums import solve_transposed
 from ..tridiagonal import solve_tridiagonal as solve_arrays
 from ._operands import (
+    Direct,
     batch_first,
     differentiable,
     fake_solution,
@@ -59,7 +60,6 @@ def _all_rows(diagonal: Tensor, rows: int) -> Tensor:
     return diagonal.expand(*diagonal.shape[:-1], rows) if diagonal.shape[-1] == 1 else diagonal
 
 
-@torch.library.impl(_NAME, ("cpu", "cuda"))
 def _run(
     lower: Tensor,
     sums: Tensor,
@@ -104,6 +104,7 @@ def _run(
     )
 
 
+torch.library.impl(_NAME, ("cpu", "cuda"), _run)
 torch.library.register_fake(_NAME, fake_solution)
 
 
@@ -127,6 +128,7 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
 class _Differentiable(torch.autograd.Function):
     """The operator and its derivative; see the class in `_solve`."""
 
+    direct = Direct.of(_run, keep_operands, _backward)
     generate_vmap_rule = True
     setup_context = staticmethod(keep_operands)
     backward = staticmethod(_backward)

@@ -37,8 +37,10 @@ from .._runtime.lines import Shape
 from .._steps.differentiable import masked_matrix, masked_product
 from ._by_sums import solve_transposed_sums
 from ._operands import (
+    Direct,
     as_tensors,
     batch_first,
+    differentiable,
     fake_empty,
     keep_operands,
     result_like,
@@ -171,7 +173,8 @@ class TridiagonalFactor:
         missing = len(shape.batch) - len(batch_of(*diagonals))
         padded = (t.reshape((1,) * missing + tuple(t.shape)) for t in diagonals)
         inside = b if self.where is None else torch.where(self.where, b, 0)
-        x = _Differentiable.apply(self._number, *padded, inside, trans, *self._options)
+        arguments = (self._number, *padded, inside, trans, *self._options)
+        x = differentiable(_Differentiable, _solve, *arguments)
         x = x if self.where is None else torch.where(self.where, x, b)
         return x.movedim(-1, shape.axis)
 
@@ -370,7 +373,6 @@ def _vmap_make(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Te
     return _make(*batch_first(arguments[:3], in_dims), *arguments[3:]), None
 
 
-@torch.library.impl(_SOLVE, ("cpu", "cuda"))
 def _run_solve(
     number: Tensor,
     lower: Tensor,
@@ -406,6 +408,9 @@ def _varying(batch: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(dropwhile(lambda size: size == 1, batch))
 
 
+torch.library.impl(_SOLVE, ("cpu", "cuda"), _run_solve)
+
+
 @torch.library.register_fake(_SOLVE)
 def _fake_solve(
     number: Tensor, lower: Tensor, diag: Tensor, upper: Tensor, rhs: Tensor, *options: Any
@@ -425,7 +430,7 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     (trans, *options), needs = ctx.options, ctx.needs_input_grad
     reverse = "H" if trans == "N" else "N"
     g = grad.conj() if trans == "T" else grad
-    y = _Differentiable.apply(number, lower, diag, upper, g, reverse, *options)
+    y = differentiable(_Differentiable, _solve, number, lower, diag, upper, g, reverse, *options)
     gradients: list[Tensor | None] = [None] * 3
     if solution:
         (x,) = solution
@@ -446,6 +451,7 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
 class _Differentiable(torch.autograd.Function):
     """The solve and its derivative; see the class in `_solve`."""
 
+    direct = Direct.of(_run_solve, _keep, _backward)
     generate_vmap_rule = True
     setup_context = staticmethod(_keep)
     backward = staticmethod(_backward)

@@ -129,16 +129,17 @@ def differentiable(
     function: type[torch.autograd.Function],
     operator: Callable[..., Tensor],
     *arguments: Any,
-    direct: type[Direct] | None = None,
 ) -> Tensor:
     """Call an operator, by its `function` where this is needed.
 
     `torch.func.grad` refuses operators with `register_autograd`; `torch.compile` accepts both.
-    The operator itself takes less time, and `direct`, without the dispatcher of PyTorch, a half of
-    that: it is called where no transformation, mode or class of tensors asks for the operator.
+    The operator itself takes less time, and `function.direct`, without the dispatcher of PyTorch, a
+    half of that: it is called where no transformation, mode or class of tensors asks for the
+    operator.
     """
     if _is_transformed() or forward_ad._current_level >= 0:  # which the function refuses
         return function.apply(*arguments)
+    direct = getattr(function, "direct", None)
     if direct is None or not _are_plain(arguments):
         return operator(*arguments)
     if torch.is_grad_enabled():

@@ -36,7 +36,7 @@ _products = torch.ops.pysolvers.products.default
 
 def products(g: Tensor, x: Tensor, *, periodic: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Return the products of real tensors of one shape, the rows last."""
-    found: Any = differentiable(_Differentiable, _products, g, x, periodic, direct=_Direct)
+    found: Any = differentiable(_Differentiable, _products, g, x, periodic)
     return found
 
 
@@ -144,12 +144,10 @@ def _backward(ctx: Any, *cotangents: Tensor) -> tuple[Any, ...]:
     return of_g, of_x, None
 
 
-_Direct = Direct.of(_run, _keep, _backward)
-
-
 class _Differentiable(torch.autograd.Function):
     """The operator and its derivative; see the class in `_solve`."""
 
+    direct = Direct.of(_run, _keep, _backward)
     generate_vmap_rule = True
     setup_context = staticmethod(_keep)
     backward = staticmethod(_backward)

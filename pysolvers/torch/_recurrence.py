@@ -118,7 +118,7 @@ def linear_recurrence(
 
 def _call(*arguments: Any) -> Tensor:
     """Compute; the arguments are those of the operator."""
-    return differentiable(_Differentiable, _recur, *arguments, direct=_Direct)
+    return differentiable(_Differentiable, _recur, *arguments)
 
 
 def _run(
@@ -183,12 +183,10 @@ def _moved(line: Tensor, by: int, rows: int, reverse: bool) -> Tensor:
     return pad(line[..., by:], (0, by)) if by > 0 else pad(line[..., :by], (-by, 0))
 
 
-_Direct = Direct.of(_run, _keep, _backward)
-
-
 class _Differentiable(torch.autograd.Function):
     """The operator and its derivative, in the form that `torch.func` needs."""
 
+    direct = Direct.of(_run, _keep, _backward)
     generate_vmap_rule = True
     setup_context = staticmethod(_keep)
     backward = staticmethod(_backward)

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from .._row_sums import RowSums
 from ..tridiagonal import solve_tridiagonal as solve_arrays
-from ._operands import batch_first, differentiable, fake_empty, result_like
+from ._operands import Direct, batch_first, differentiable, fake_empty, result_like
 from ._xp import XP
 
 _NAME = "pysolvers::solve_row_sums"
@@ -64,7 +64,6 @@ def solve_row_sums(
     return differentiable(_Differentiable, _solve, *operands, periodic).movedim(-1, axis)
 
 
-@torch.library.impl(_NAME, ("cpu", "cuda"))
 def _run(conductance: Tensor, sums: Tensor, rhs: Tensor, periodic: bool) -> Tensor:
     """Solve along the last axis; all operands have n rows, the last c is 0 unless `periodic`."""
     conductance, sums, rhs = (a.detach() for a in (conductance, sums, rhs))
@@ -84,6 +83,9 @@ def _run(conductance: Tensor, sums: Tensor, rhs: Tensor, periodic: bool) -> Tens
         out=x,
     )
     return x.add_(level)
+
+
+torch.library.impl(_NAME, ("cpu", "cuda"), _run)
 
 
 @torch.library.register_fake(_NAME)
@@ -117,6 +119,7 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
 class _Differentiable(torch.autograd.Function):
     """The operator and its derivative; see the class in `_solve`."""
 
+    direct = Direct.of(_run, _keep, _backward)
     generate_vmap_rule = True
     setup_context = staticmethod(_keep)
     backward = staticmethod(_backward)

@@ -191,7 +191,7 @@ def solve_tridiagonal(
 
 def _call(*arguments: Any) -> Tensor:
     """Solve; the arguments are those of the operator."""
-    return differentiable(_Differentiable, _solve, *arguments, direct=_Direct)
+    return differentiable(_Differentiable, _solve, *arguments)
 
 
 def _run(
@@ -243,12 +243,10 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     return (*gradients, summed(y, ctx.rhs_shape) if needs[3] else None, *(None,) * 4)
 
 
-_Direct = Direct.of(_run, keep_operands, _backward)
-
-
 class _Differentiable(torch.autograd.Function):
     """The operator and its derivative, in the form that `torch.func` needs."""
 
+    direct = Direct.of(_run, keep_operands, _backward)
     generate_vmap_rule = True
     setup_context = staticmethod(keep_operands)
     backward = staticmethod(_backward)

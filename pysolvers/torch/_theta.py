@@ -89,7 +89,7 @@ def make_step(
 
 def _call(*arguments: Any) -> Tensor:
     """Make the step; the arguments are those of the operator."""
-    return differentiable(_Differentiable, _step, *arguments, direct=_Direct)
+    return differentiable(_Differentiable, _step, *arguments)
 
 
 def _run(
@@ -188,12 +188,10 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     return (*found, of_u, of_source, of_dt, None, None, None)
 
 
-_Direct = Direct.of(_run, _keep, _backward)
-
-
 class _Differentiable(torch.autograd.Function):
     """The operator and its derivative; see the class in `_solve`."""
 
+    direct = Direct.of(_run, _keep, _backward)
     generate_vmap_rule = True
     setup_context = staticmethod(_keep)
     backward = staticmethod(_backward)
