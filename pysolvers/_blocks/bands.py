@@ -110,7 +110,7 @@ def solve_pentadiagonal(
         Number of threads, as in `solve_tridiagonal`. The result has the same bits for any number.
     group, split : pysolvers.distributed.Group and Slab, optional
         As in `solve_tridiagonal`: each rank passes its part of the operands, and gets its part of
-        the solutions. Operands of systems that are cut must be arrays of the host.
+        the solutions.
 
     Returns
     -------

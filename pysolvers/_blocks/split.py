@@ -203,9 +203,6 @@ def solve_split(
             )
             code = systems.pivoting(found.target.backend, assume, pivot)
             kind.require(operation, found, periodic=bool(periodic) and not is_cut)
-            if is_cut:
-                write = "pass arrays of NumPy, or split an axis of the batch"
-                systems.require_host(found.target, operation, "a system that is cut", write)
             options = assume, bool(periodic), pivot, code, policy, count
             call = Call(kind, named, found, sides, result, *options)
             part, half = None, None
@@ -477,10 +474,13 @@ class Part:
     def _solved(self, rhs: Array, x: Array, code: int, threads: int) -> Array | None:
         """Return the solution of the interior, or None as `reduce`.
 
-        With factors where there are several right-hand sides, as one process.
+        With factors where there are several right-hand sides, as one process, and where a device
+        has to say whether rows are exchanged, which a solve there does not.
         """
         backend, target = self._target.backend, self._target
-        if self.factors is None and len(rhs) > 1 and code != backend.PIVOTS["auto"]:
+        is_decided = code != backend.PIVOTS["auto"]
+        has_many = len(rhs) > 1 and is_decided
+        if self.factors is None and (has_many or not (is_decided or target.name == "cpu")):
             self.factors = self._factored(self.interior, code, threads)
         made = self.factors
         is_fast = self._matrices.side <= backend.FAST_SIDE  # others always exchange rows
@@ -488,10 +488,13 @@ class Part:
             return None
         if made is not None:
             is_exchanged = is_fast and made.pivot == backend.PIVOTS["always"]
-            return None if is_exchanged else self._apply(made, rhs, threads)
-        to = np.empty_like(x) if np.may_share_memory(rhs, x) else x
+            return None if is_exchanged else self._apply(made, rhs, x, threads)
+        to = target.packed(x) if np.may_share_memory(rhs, x) else x
         matrices = self._part_of(self.interior)._replace(batch=self.batch_of(rhs))
-        singular, pivoted = self._kind.solve_on_host(target, matrices, rhs, to, code, threads)
+        if target.name != "cpu":
+            singular, pivoted = systems.solve(target, matrices, rhs, to, code, threads), 0
+        else:
+            singular, pivoted = self._kind.solve_on_host(target, matrices, rhs, to, code, threads)
         return None if len(singular.rows) or (is_fast and pivoted) else to
 
     def substitute(
@@ -619,9 +622,14 @@ class Part:
         """Return the batch axes of right-hand sides, their columns first."""
         return rhs.shape[: -min(self._kind.tail, 2)]
 
-    def _apply(self, made: Factors, rhs: Array, threads: int) -> Array:
-        """Solve for right-hand sides with factors."""
-        return self._kind.apply(self._target, made, "N", rhs, threads)
+    def _apply(self, made: Factors | None, rhs: Array, x: Array | None, threads: int) -> Array:
+        """Solve for right-hand sides; a device writes to x unless x overlaps them."""
+        if self._target.name == "cpu":
+            return self._kind.apply(self._target, made, "N", rhs, threads)
+        if x is None or (x is not rhs and np.may_share_memory(rhs, x)):
+            x = self._target.packed(rhs if x is None else x)
+        assert made is not None
+        return systems.apply(self._target, made, "N", rhs, threads, x)
 
     def _spike(self, coupling: Array, code: int, threads: int, *, is_left: bool) -> Spike | None:
         """Solve for l or u, in as many rows as it takes to vanish; None if it is zero."""
@@ -629,14 +637,14 @@ class Part:
             return None
         rows, ends, target = self._last, self._kind.ends, self._target
 
-        def solved(part: slice, made: Factors) -> Array:
+        def solved(part: slice, made: Factors | None) -> Array:
             count = part.stop - part.start
             rest = (self.side,) * (self._kind.tail > 1)
             right = target.zeros((self.side, *self.batch, count, *rest), self.dtype)
             columns = np.ascontiguousarray(np.moveaxis(coupling, -1, 0), dtype=self.dtype)
             place = self._at(right, 0 if is_left else count - ends)
             target.write(place, target.upload(columns))
-            return self._apply(made, right, threads)
+            return self._apply(made, right, right, threads)
 
         def attempt(count: int) -> tuple[Spike, float, float]:
             part = slice(0, count) if is_left else slice(rows - count, rows)
@@ -699,18 +707,21 @@ def _solve_by_ends(
     count, dtype = sum(map(prod, shapes)), np.dtype(matrices.dtype)
     with group._agreed_numbers(operation, count, dtype) as eliminated:
         is_usable = not is_tested or part.is_dominant()
-        if is_usable:
-            spikes = part.spikes(call.code, call.threads)
-            numbers = [*part.coefficients(spikes)]
-        for rhs, x in parts if is_usable else ():
-            interior = part.interior_of(x)
-            reduced = part.reduce(rhs, interior, call.code, call.threads)
-            if reduced is None:
-                is_usable = False
-                break
-            g, *ends = reduced
-            kept.append((x, interior, g))
-            numbers += ends
+        try:
+            if is_usable:
+                spikes = part.spikes(call.code, call.threads)
+                numbers = [*part.coefficients(spikes)]
+            for rhs, x in parts if is_usable else ():
+                interior = part.interior_of(x)
+                reduced = part.reduce(rhs, interior, call.code, call.threads)
+                if reduced is None:
+                    is_usable = False
+                    break
+                g, *ends = reduced
+                kept.append((x, interior, g))
+                numbers += ends
+        except systems.ExchangesNeededError:
+            is_usable = False
         if is_usable:
             eliminated.mine = packed(numbers, dtype)
     if eliminated.numbers is None:

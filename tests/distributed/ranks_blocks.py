@@ -470,24 +470,47 @@ def check_errors_of_one_rank_raise_on_all(group, rng):
 
 
 def check_arrays_of_a_device(group, rng):
-    """Batches are solved there; of cut systems the ranks say what to write."""
+    rows = 30 * group.size
     with in_place_of_cuda() as device:
-        for kind in KINDS[:2]:
-            blocks = random_blocks(rng, (2 * group.size,), 9, 2, float, kind)
-            bands = random_bands(rng, (2 * group.size,), 9, float, kind)
-            rhs = rng.standard_normal((2 * group.size, 9, 2, 2))
-            for solve, matrix, right, multiply, tail in (
-                (solve_block_tridiagonal, blocks, rhs, product, 3),
-                (solve_pentadiagonal, bands, rhs[..., 0, 0], band_product, 1),
-            ):
-                own = (own_part(group, a, 0) for a in (*matrix, right))
-                parts = [FullArray(device, np.ascontiguousarray(a)) for a in own]
-                options = {"group": group, **options_of(kind)}
-                x = joined(group, solve(*parts, split=Slab(0), **options).get(), 0)
-                require_solution(matrix, right, x, multiply, periodic=False, tail=tail)
-                if group.size > 1:
-                    with pytest.raises(BackendError, match="a system that is cut needs the CPU"):
-                        solve(*parts, split=Slab(1), **options)
+
+        def there(array):
+            return FullArray(device, np.ascontiguousarray(array))
+
+        split = {"group": group, "split": Slab(-1)}
+        for kind in KINDS:
+            blocks = random_blocks(rng, (3,), rows, 2, float, kind)
+            bands = random_bands(rng, (3,), rows, float, kind)
+            rhs = rng.standard_normal((3, rows, 2, 2))
+            for periodic in (False, True):
+                if periodic and (kind == "definite" or group.size == 1):
+                    continue  # such systems of one rank need a library
+                options = {**options_of(kind), "periodic": periodic}
+                parts = [there(own_part(group, a, 1)) for a in (*blocks, rhs)]
+                x = solve_block_tridiagonal(*parts, **split, **options).get()
+                x = joined(group, x, 1)
+                require_solution(blocks, rhs, x, product, periodic=periodic, tail=3)
+                parts = [there(own_part(group, a, 1)) for a in (*bands, rhs[..., 0, 0])]
+                x = solve_pentadiagonal(*parts, out=parts[-1], **split, **options)
+                assert x is parts[-1]
+                x = joined(group, x.get(), 1)
+                require_solution(bands, rhs[..., 0, 0], x, band_product, periodic=periodic, tail=1)
+            right = there(own_part(group, rhs[..., 0, 0], 1))
+            x = joined(
+                group, solve_pentadiagonal(1.0, -4.0, 11.0, -4.0, 1.0, right, **split).get(), 1
+            )
+            np.testing.assert_allclose(
+                x, solve_pentadiagonal(1.0, -4.0, 11.0, -4.0, 1.0, rhs[..., 0, 0]), rtol=1e-9
+            )
+            block = blocks[1][0, 0]
+            outer, inner, right = (there(a) for a in (block / 20, block, own_part(group, rhs, 1)))
+            x = solve_block_tridiagonal(outer, inner, outer, right, **split).get()
+            whole = [np.broadcast_to(a, blocks[0].shape) for a in (block / 20, block, block / 20)]
+            require_solution(whole, rhs, joined(group, x, 1), product, periodic=False, tail=3)
+            if kind != "general":
+                complexes = rhs + 1j * rhs[:, ::-1]
+                parts = [there(own_part(group, a, 1)) for a in (*blocks, complexes)]
+                x = joined(group, solve_block_tridiagonal(*parts, **split).get(), 1)
+                require_solution(blocks, complexes, x, product, periodic=False, tail=3)
 
 
 def kept_factor(group, factor, matrix, *, axis, along, ndim, tail, sizes=None, **options):

@@ -5,12 +5,15 @@ Rank r uses device r, or the devices in turn if there are fewer.
 
 import own_device  # noqa: F401, I001  before CUDA is used
 
+from contextlib import nullcontext
+
 import gpu_libraries
 import numpy as np
 import oracle
-import pytest
+from rank_hooks import without_whole_lines
 from ranks_blocks import (
     band_product,
+    options_of,
     own_part,
     product,
     random_bands,
@@ -144,27 +147,35 @@ def check_recurrences(group, rng):
 
 
 def check_blocks(group, rng):
-    """Batches of every library; of cut systems the ranks say what to write."""
-    shape = (6, 40)
-    blocks = random_blocks(rng, shape[:1], shape[1], 2, float, "dominant")
-    bands = random_bands(rng, shape[:1], shape[1], float, "dominant")
-    rhs = rng.standard_normal((*shape, 2, 1))
+    """Also periodic ones, of every library."""
     for kind in gpu_libraries.LIBRARIES.values():
         try:
             library = kind()
         except ImportError:
             continue
-        for solve, matrix, right, multiply, tail in (
-            (pysolvers.solve_block_tridiagonal, blocks, rhs, product, 3),
-            (pysolvers.solve_pentadiagonal, bands, rhs[..., 0, 0], band_product, 1),
+        for side, form, dtype in (
+            (2, "dominant", "f8"),
+            (3, "definite", "f8"),
+            (2, "general", "f4"),
         ):
-            own = (own_part(group, a, 0) for a in (*matrix, right))
-            parts = [library.array(np.ascontiguousarray(a)) for a in own]
-            x = joined(group, library.get(solve(*parts, group=group, split=Slab(0))), 0)
-            require_solution(matrix, right, x, multiply, periodic=False, tail=tail)
-            if group.size > 1:
-                with pytest.raises(pysolvers.BackendError, match="a system that is cut needs"):
-                    solve(*parts, group=group, split=Slab(1))
+            blocks = random_blocks(rng, (7,), 501, side, dtype, form)
+            bands = random_bands(rng, (7,), 1001, dtype, form)
+            rhs, right = (oracle.uniform(rng, s, dtype) for s in ((7, 501, side, 2), (7, 1001)))
+            for periodic in (False, True):
+                if periodic and (form == "definite" or group.size == 1):
+                    continue
+                options = {"periodic": periodic, "group": group, "split": Slab(-1)}
+                options |= options_of(form)
+                parts = [library.array(own_part(group, a, 1)) for a in (*blocks, rhs)]
+                with nullcontext() if form == "general" else without_whole_lines():
+                    x = library.get(pysolvers.solve_block_tridiagonal(*parts, **options))
+                x = joined(group, x, 1)
+                require_solution(blocks, rhs, x, product, periodic=periodic, tail=3)
+                parts = [library.array(own_part(group, a, 1)) for a in (*bands, right)]
+                with nullcontext() if form == "general" else without_whole_lines():
+                    x = library.get(pysolvers.solve_pentadiagonal(*parts, **options))
+                x = joined(group, x, 1)
+                require_solution(bands, right, x, band_product, periodic=periodic, tail=1)
 
 
 def check_singular_systems(group, rng):
