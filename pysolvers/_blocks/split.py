@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -43,7 +44,7 @@ from .._runtime.interop import shape_of
 from .._runtime.singular import Singular
 from ..distributed import Group, Slab
 from ..distributed._ends import packed, unpacked, until_negligible
-from ..distributed._group import own_device
+from ..distributed._group import Agreement, own_device
 from ..distributed._systems import (
     NO_FAILURES,
     Failures,
@@ -126,20 +127,52 @@ class Kind(NamedTuple):
     wide: Callable[[Any, Array, int], Array]
 
 
+class Options(NamedTuple):
+    """The options of a call, checked."""
+
+    assume: Any
+    periodic: bool
+    pivot: bool | None
+    policy: OnSingular
+    threads: int
+
+    @property
+    def of_matrices(self) -> dict[str, Any]:
+        """Those that say what the matrices are, and how they are eliminated."""
+        return {"assume": self.assume, "periodic": self.periodic, "pivot": self.pivot}
+
+    @property
+    def policy_of_parts(self) -> OnSingular:
+        """The policy of a call for a part, whose singular systems all ranks report."""
+        return "nan" if self.policy == "nan" else "ignore"
+
+
 class Call(NamedTuple):
-    """A call of this rank, checked."""
+    """A call of this rank, checked.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of the part of the rows and of the batch, and of what each row has in right-hand sides.
+    axis : int
+        That of the rows of all axes but those of a block, negative.
+    along : int
+        The axis along which the shape is split.
+    is_cut : bool
+        Whether it is that of the rows, and there are several ranks.
+    code : int
+        Of the pivoting.
+    """
 
     kind: Kind
     named: dict[str, Any]
     found: Any
-    sides: Array
-    result: Array
-    assume: Any
-    periodic: bool
-    pivot: bool | None
+    options: Options
+    shape: tuple[int, ...]
+    axis: int
+    along: int
+    is_cut: bool
     code: int
-    policy: OnSingular
-    threads: int
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -149,6 +182,74 @@ class Call(NamedTuple):
         own = np.broadcast_shapes(*(view.shape[: -matrices.tail] for view in given))
         return (1,) * (len(matrices.batch) - len(own)) + own
 
+    def with_code(self, operation: str, name: str) -> Call:
+        """Return the call of an operation with another pivoting."""
+        code = self.found.target.backend.PIVOTS[name]
+        return self._replace(kind=self.kind._replace(operation=operation), code=code)
+
+
+def checked_options(
+    operation: str,
+    named: dict[str, Any],
+    *,
+    assume: Any,
+    periodic: bool,
+    pivot: bool | None,
+    on_singular: OnSingular,
+    threads: int | None,
+) -> Options:
+    """Return the options of a call, or raise; also for an operand that is None and may not be."""
+    require_flag("periodic", periodic)
+    policy, count = check_policy(on_singular), check_threads(threads)
+    systems.require_operands(operation, named)
+    return Options(assume, bool(periodic), pivot, policy, count)
+
+
+def facts_of(named: dict[str, Any], options: Options, *, is_cut: bool) -> dict[str, Any]:
+    """Return what must be the same on all ranks before operands are looked at."""
+    return {
+        "operands": [name for name, value in named.items() if value is not None],
+        **options.of_matrices,
+        "on_singular": options.policy,
+        "whether systems are cut": is_cut,
+    }
+
+
+def own_part(
+    agreed: Agreement, group: Group, call: Call, dtype: np.dtype
+) -> tuple[Call, Part | None]:
+    """Return the call with constant operands in all rows, and the part of this rank.
+
+    There is no part where no system is cut, or where there is none. What the ranks compare, also
+    the dtype of solutions, and what they need of each other is added to their agreement.
+    """
+    part, found = None, call.found
+    if call.is_cut:
+        call = with_all_rows(call, group)
+        if prod(call.shape):
+            part = Part(call, (group.rank, group.size))
+    agreed.own = call.shape[call.along], None if part is None else part.half
+    agreed.same |= {
+        "dtype": str(dtype),
+        "complex matrices": found.is_complex,
+        "side of the blocks": found.matrices.side,
+        "shape": tuple(":" if k == call.along else size for k, size in enumerate(call.shape)),
+        "axis": call.axis,
+        "batch shape of the matrices": call.batch if call.is_cut else None,
+    }
+    return call, part
+
+
+def completed(agreed: Agreement, call: Call, part: Part | None) -> tuple[int, ...]:
+    """Return how many rows, or systems, the ranks hold, and give the part what it needs of them."""
+    sizes, halves = zip(*agreed.found, strict=True)
+    check_sizes(call.along, sizes)
+    if call.is_cut and call.options.periodic:
+        systems.require_periodic_rows(call.kind.operation, sum(sizes), call.kind.least_periodic)
+    if part is not None:
+        part.complete(halves)
+    return tuple(sizes)
+
 
 def solve_split(
     kind: Kind,
@@ -157,95 +258,50 @@ def solve_split(
     named: dict[str, Any],
     *,
     axis: int,
-    assume: Any,
-    periodic: bool,
-    pivot: bool | None,
     out: Any,
-    on_singular: OnSingular,
     device: str | None,
     stream: object,
-    threads: int | None,
+    **given_options: Any,
 ) -> Any:
     """Solve with operands of which each rank holds its part."""
     operation, rhs = kind.operation, named["rhs"]
     group, split = checked_group(group, split)
     by_formulas = False
     with group.agreement(operation) as agreed:
-        require_flag("periodic", periodic)
-        policy, count = check_policy(on_singular), check_threads(threads)
+        options = checked_options(operation, named, **given_options)
         given = {name: value for name, value in named.items() if value is not None}
-        places = given if out is None else {**given, "out": out}
-        device = own_device(device, group, places)
-        systems.require_operands(operation, named)
+        device = own_device(device, group, given if out is None else {**given, "out": out})
         ndim = max(1, *(len(shape_of(value)) - kind.tail + 1 for value in given.values()))
         along = split.of(ndim)
         place = axis_number(axis, ndim, f"operands of {ndim} axes before those of the blocks")
         is_cut = along == place and group.size > 1
-        by_formulas = not is_cut and formulas.is_needed(named, stream, periodic=bool(periodic))
-        agreed.same = {
-            "operands": [*given],
-            "assume": assume,
-            "periodic": bool(periodic),
-            "pivot": pivot,
-            "on_singular": policy,
-            "whether systems are cut": is_cut,
-        }
+        by_formulas = not is_cut and formulas.is_needed(named, stream, periodic=options.periodic)
+        agreed.same = facts_of(named, options, is_cut=is_cut)
         if not by_formulas:
+            is_whole_ring = options.periodic and not is_cut
+            where = {"device": device, "stream": stream}
             found, sides, result = kind.resolve(
-                operation,
-                named,
-                axis,
-                assume,
-                out,
-                periodic=bool(periodic) and not is_cut,
-                device=device,
-                stream=stream,
+                operation, named, axis, options.assume, out, periodic=is_whole_ring, **where
             )
-            code = systems.pivoting(found.target.backend, assume, pivot)
-            kind.require(operation, found, periodic=bool(periodic) and not is_cut)
-            options = assume, bool(periodic), pivot, code, policy, count
-            call = Call(kind, named, found, sides, result, *options)
-            part, half = None, None
-            if is_cut:
-                call = with_all_rows(call, group, place - ndim)
-            if is_cut and result.size:
-                part = Part(call, (group.rank, group.size))
-                half = part.half
+            code = systems.pivoting(found.target.backend, options.assume, options.pivot)
+            kind.require(operation, found, periodic=is_whole_ring)
+            axes = place - ndim, along, is_cut
+            call = Call(kind, named, found, options, result.shape, *axes, code)
+            call, part = own_part(agreed, group, call, result.dtype)
+            if part is not None:
                 columns = kind.columns(found, sides, result)
-            full = result.shape
-            agreed.own = full[along], half
-            agreed.same |= {
-                "dtype": str(result.dtype),
-                "complex matrices": found.is_complex,
-                "shape": tuple(":" if k == along else size for k, size in enumerate(full)),
-                "axis": place,
-                "batch shape of the matrices": call.batch if is_cut else None,
-            }
     if by_formulas:
         with group.agreement(operation):
             return kind.function(
-                **named,
-                axis=axis,
-                assume=assume,
-                periodic=periodic,
-                pivot=pivot,
-                out=out,
-                on_singular=on_singular,
-                device=device,
-                stream=stream,
-                threads=threads,
+                **named, axis=axis, out=out, device=device, stream=stream, **given_options
             )
-    sizes, halves = zip(*agreed.found, strict=True)
-    check_sizes(along, sizes)
-    singular = None
-    if is_cut and periodic:
-        systems.require_periodic_rows(operation, sum(sizes), kind.least_periodic)
+    sizes = completed(agreed, call, part)
+    singular, policy = None, options.policy
     if part is not None:
-        part.complete(halves)
         singular = _solve_cut(group, call, part, sizes, columns)
     elif result.size:
         with group.agreement(operation) as done:
-            own = kind.solve(found, sides, result, code, count, policy)
+            own = kind.solve(found, sides, result, code, options.threads, policy)
             done.own = systems.explained(own, found.matrices, policy, found.target)
         singular = done.found[0]
         if group.size > 1:
@@ -256,13 +312,13 @@ def solve_split(
     return answer
 
 
-def with_all_rows(call: Call, group: Group, axis: int) -> Call:
+def with_all_rows(call: Call, group: Group) -> Call:
     """Return a call with constant operands in all rows, or raise if one lacks rows of a neighbour.
 
     An operand with one row is one of all rows also where a part has no more rows than it could
-    omit. `axis` is that of the rows, negative.
+    omit.
     """
-    matrices, tail = call.found.matrices, call.kind.tail
+    matrices, tail, axis = call.found.matrices, call.kind.tail, call.axis
     half, operands = len(matrices.operands) // 2, []
     for number, (name, view) in enumerate(zip(call.kind.names, matrices.operands, strict=True)):
         shape = () if call.named[name] is None else shape_of(call.named[name])
@@ -286,12 +342,12 @@ def _require_end(call: Call, group: Group, name: str, is_lower: bool, length: in
     """Raise unless this rank may omit entries of an off-diagonal."""
     rows = call.found.matrices.rows
     end = 0 if is_lower else group.size - 1
-    if group.rank == end and not call.periodic:
+    if group.rank == end and not call.options.periodic:
         return
     rule = (
         f"only rank {end}, which holds the {'first' if is_lower else 'last'} row, may omit entries"
     )
-    if call.periodic:
+    if call.options.periodic:
         rule = "a periodic system has all entries"
     raise ValueError(f"{name}: {rule}; rank {group.rank} has {length} for {rows} rows: pass {rows}")
 
@@ -301,13 +357,8 @@ def _solve_cut(
 ) -> Singular | None:
     """Solve systems that are cut: by the partition method, or as whole lines."""
     parts, finish = columns
-    always = call.found.target.backend.PIVOTS["always"]
     singular = None
-    if (
-        call.code == always
-        or min(sizes) < call.kind.least
-        or not _solve_by_ends(group, call, part, parts)
-    ):
+    if not has_ends(call, sizes) or not _solve_by_ends(group, call, part, parts):
         singular = _solve_whole(group, call, parts, sizes)
     finish()
     return singular
@@ -347,8 +398,8 @@ class Part:
         self._kind, self._target = kind, call.found.target
         self._matrices = matrices._replace(batch=call.batch, periodic=())
         self._rows = matrices.rows
-        self._has_left = call.periodic or rank > 0
-        self._has_right = call.periodic or rank < size - 1
+        self._has_left = call.options.periodic or rank > 0
+        self._has_right = call.options.periodic or rank < size - 1
         self.batch, self.dtype = call.batch, np.dtype(matrices.dtype)
         self.side = matrices.side or kind.ends
         self._last = self._rows - kind.ends  # the first row of the separator
@@ -416,9 +467,14 @@ class Part:
             else _is_dominant(first, diag, last)
         )
 
-    def factor(self, code: int, threads: int) -> bool:
-        """Factor the interior; return whether no row was exchanged and no pivot was bad."""
-        if not self._last:
+    def is_suited(self, code: int, threads: int, *, keeps: bool) -> bool:
+        """Whether no row has to be exchanged, as far as it is known before rows are eliminated.
+
+        `keeps`: also factor the interior, which knows of all its rows, and of bad pivots.
+        """
+        if code == self._target.backend.PIVOTS["auto"] and not self.is_dominant():
+            return False
+        if not keeps or not self._last:
             return True
         made = self.factors = self._factored(self.interior, code, threads)
         is_fast = self._matrices.side <= self._target.backend.FAST_SIDE
@@ -691,29 +747,79 @@ class Part:
         return view[..., row : row + 2] if self._kind.tail == 1 else view[..., row, :]
 
 
-def _solve_by_ends(
-    group: Group, call: Call, part: Part, parts: Sequence[tuple[Array, Array]]
-) -> bool:
-    """Solve by the partition method; False if the systems must be solved as whole lines."""
-    operation, rank = call.kind.operation, group.rank
-    backend = call.found.target.backend
-    is_tested = call.code == backend.PIVOTS["auto"]
-    matrices: Matrices = call.found.matrices
-    side = matrices.side or call.kind.ends
-    kept: list[tuple[Array, Array, Array]] = []
-    shapes = [(*part.batch, side, side)] * NUMBERS
+class Eliminated(NamedTuple):
+    """What the elimination of the parts leaves: of this rank, and the ends of all ranks.
+
+    Attributes
+    ----------
+    spikes : list
+        l and u, None for those that are 0.
+    found : Coefficients
+        Of all ranks.
+    kept : list
+        For each part of the right-hand sides the solution, its interior rows, and their g.
+    sides : list of arrays
+        g_0 and d of each part of the right-hand sides, (ranks, columns, ..., s).
+    """
+
+    spikes: list[Spike | None]
+    found: Coefficients
+    kept: list[tuple[Array, Array, Array]]
+    sides: list[Array]
+
+    def rhs(self, *, periodic: bool) -> Array:
+        """Return right-hand sides of the reduced system, (..., ranks, s, columns)."""
+        c, right = _inner(self.found.c, periodic=periodic), []
+        with np.errstate(all="ignore"):
+            for g, d in zip(self.sides[::2], self.sides[1::2], strict=True):
+                wide = c.reshape(len(c), *(1,) * (d.ndim + 1 - c.ndim), *c.shape[1:])
+                right.append(d - _times(wide, np.roll(g, -1, axis=0)))
+        return np.concatenate([np.moveaxis(d, (0, 1), (-3, -1)) for d in right], -1)
+
+    def substitute(self, part: Part, y: Array, rank: int) -> None:
+        """Write the solutions of this rank, from those of the reduced system."""
+        bounds = np.cumsum([d.shape[1] for d in self.sides[1::2]])[:-1]
+        for (x, interior, g), own in zip(self.kept, np.split(y, bounds, -1), strict=True):
+            ends = np.moveaxis(own, (-3, -1), (0, 1))  # (ranks, columns, ..., s)
+            part.substitute(x, interior, g, self.spikes, (ends[rank - 1], ends[rank]))
+
+
+def has_ends(call: Call, sizes: Sequence[int]) -> bool:
+    """Whether the parts, of so many rows, can be eliminated, as far as all ranks know."""
+    always = call.found.target.backend.PIVOTS["always"]
+    return call.code != always and min(sizes) >= call.kind.least
+
+
+def eliminate(
+    group: Group,
+    call: Call,
+    part: Part,
+    parts: Sequence[tuple[Array, Array]],
+    known: tuple[list[Spike | None], Coefficients] | None = None,
+    *,
+    keeps: bool = False,
+) -> Eliminated | None:
+    """Eliminate the parts of all ranks; None if systems must be solved as whole lines.
+
+    `parts`: right-hand sides and solutions, columns first. `known`: l and u, and the coefficients
+    of all ranks, if the matrices were eliminated. `keeps`: whether the part gets factors.
+    """
+    shapes = [(*part.batch, part.side, part.side)] * NUMBERS if known is None else []
     for rhs, _ in parts:
-        shapes += [(*part.batch_of(rhs), side)] * 2
-    count, dtype = sum(map(prod, shapes)), np.dtype(matrices.dtype)
-    with group._agreed_numbers(operation, count, dtype) as eliminated:
-        is_usable = not is_tested or part.is_dominant()
+        shapes += [(*part.batch_of(rhs), part.side)] * 2
+    spikes, found = known or ([], None)
+    kept, threads = [], call.options.threads
+    count = sum(map(prod, shapes))
+    with group._agreed_numbers(call.kind.operation, count, part.dtype) as eliminated:
+        numbers: list[Array] = []
         try:
-            if is_usable:
-                spikes = part.spikes(call.code, call.threads)
-                numbers = [*part.coefficients(spikes)]
+            is_usable = known is not None or part.is_suited(call.code, threads, keeps=keeps)
+            if is_usable and known is None:
+                spikes = part.spikes(call.code, threads)
+                numbers += part.coefficients(spikes)
             for rhs, x in parts if is_usable else ():
                 interior = part.interior_of(x)
-                reduced = part.reduce(rhs, interior, call.code, call.threads)
+                reduced = part.reduce(rhs, interior, call.code, threads)
                 if reduced is None:
                     is_usable = False
                     break
@@ -723,17 +829,40 @@ def _solve_by_ends(
         except systems.ExchangesNeededError:
             is_usable = False
         if is_usable:
-            eliminated.mine = packed(numbers, dtype)
+            eliminated.mine = packed(numbers, part.dtype)
     if eliminated.numbers is None:
+        return None
+    sides = unpacked(eliminated.numbers, shapes)
+    if found is None:
+        found, sides = Coefficients(*sides[:NUMBERS]), sides[NUMBERS:]
+    return Eliminated(spikes, found, kept, sides)
+
+
+def _solve_by_ends(
+    group: Group, call: Call, part: Part, parts: Sequence[tuple[Array, Array]]
+) -> bool:
+    """Solve by the partition method; False if the systems must be solved as whole lines."""
+    left = eliminate(group, call, part, parts)
+    if left is None:
         return False
-    found = unpacked(eliminated.numbers, shapes)
-    coefficients, sides = Coefficients(*found[:NUMBERS]), found[NUMBERS:]
-    y = _solve_reduced(call, coefficients, sides)
+    right = left.rhs(periodic=call.options.periodic)
+    y = of_reduced(call, left.found, partial(call.kind.solve_blocks, rhs=right))
     if y is None:
         return False
-    for (x, interior, g), values in zip(kept, y, strict=True):
-        part.substitute(x, interior, g, spikes, (values[rank - 1], values[rank]))
+    left.substitute(part, y, group.rank)
     return True
+
+
+def of_reduced(call: Call, found: Coefficients, make: Callable[..., Any]) -> Any:
+    """Return what a function makes of the reduced matrix; None if this fails."""
+    blocks, is_ring = reduced_matrix(found, periodic=call.options.periodic)
+    if not all(np.isfinite(block).all() for block in blocks):
+        return None
+    options: dict[str, Any] = {"assume": call.options.assume, "periodic": is_ring}
+    try:
+        return make(*blocks, threads=call.options.threads or None, **options)
+    except SingularSystemError:  # the same numbers on all ranks, and so the same outcome
+        return None
 
 
 def reduced_matrix(found: Coefficients, *, periodic: bool) -> tuple[list[Array], bool]:
@@ -748,49 +877,16 @@ def reduced_matrix(found: Coefficients, *, periodic: bool) -> tuple[list[Array],
     return [np.moveaxis(part, 0, -3) for part in (lower, diag, upper)], is_ring
 
 
-def reduced_rhs(found: Coefficients, sides: Sequence[Array], *, periodic: bool) -> Array:
-    """Return right-hand sides of the reduced system, (..., ranks, s, columns).
-
-    `sides` has g_0 and d of each part of the right-hand sides, (ranks, columns, ..., s).
-    """
-    c, right = _inner(found.c, periodic=periodic), []
-    with np.errstate(all="ignore"):
-        for g, d in zip(sides[::2], sides[1::2], strict=True):
-            wide = c.reshape(len(c), *(1,) * (d.ndim + 1 - c.ndim), *c.shape[1:])
-            right.append(d - _times(wide, np.roll(g, -1, axis=0)))
-    return np.concatenate([np.moveaxis(d, (0, 1), (-3, -1)) for d in right], -1)
-
-
 def _inner(c: Array, *, periodic: bool) -> Array:
     """Return c of all ranks, 0 for the last one if no rank follows it."""
     return c if periodic else np.concatenate([c[:-1], np.zeros_like(c[-1:])])
-
-
-def separators(y: Array, sides: Sequence[Array]) -> list[Array]:
-    """Return the solutions of a reduced system as (ranks, columns, ..., s), for each part."""
-    bounds = np.cumsum([d.shape[1] for d in sides[1::2]])[:-1]
-    return [np.moveaxis(part, (-3, -1), (0, 1)) for part in np.split(y, bounds, -1)]
-
-
-def _solve_reduced(call: Call, found: Coefficients, sides: Sequence[Array]) -> list[Array] | None:
-    """Return the separators of all ranks, (ranks, columns, ..., s); None if this fails."""
-    blocks, is_ring = reduced_matrix(found, periodic=call.periodic)
-    if not all(np.isfinite(block).all() for block in blocks):
-        return None
-    right = reduced_rhs(found, sides, periodic=call.periodic)
-    options: dict[str, Any] = {"assume": call.assume, "periodic": is_ring}
-    try:
-        y = call.kind.solve_blocks(*blocks, right, threads=call.threads or None, **options)
-    except SingularSystemError:  # the same numbers on all ranks, and so the same outcome
-        return None
-    return separators(y, sides)
 
 
 def _solve_whole(
     group: Group, call: Call, parts: Sequence[tuple[Array, Array]], sizes: Sequence[int]
 ) -> Singular:
     """Solve every line on one rank of the host, as on one device."""
-    kind, target = call.kind, call.found.target
+    kind, options, target = call.kind, call.options, call.found.target
     operation, tail = kind.operation, kind.tail
     matrices: Matrices = call.found.matrices
     batch = matrices.batch
@@ -813,17 +909,17 @@ def _solve_whole(
                 columns = np.moveaxis(columns, 1, 2) if tail > 1 else columns[..., 0]
                 named = whole_matrices(kind, whole)
                 found, view, result = kind.resolve(
-                    operation, {**named, "rhs": columns}, -1, call.assume, None,
-                    periodic=call.periodic,
+                    operation, {**named, "rhs": columns}, -1, options.assume, None,
+                    periodic=options.periodic,
                 )  # fmt: skip
-                code = systems.pivoting(found.target.backend, call.assume, call.pivot)
-                policy = "nan" if call.policy == "nan" else "ignore"
-                answer = kind.solve(found, view, result, code, call.threads, policy)
+                code = systems.pivoting(found.target.backend, options.assume, options.pivot)
+                policy = options.policy_of_parts
+                answer = kind.solve(found, view, result, code, options.threads, policy)
                 singular = answer if singular is None else singular
                 x = np.moveaxis(result, 1, 2) if tail > 1 else result[..., None]
                 solutions.append(np.moveaxis(x, -1, 1))
             assert found is not None and singular is not None
-            known = systems.explained(singular, found.matrices, call.policy)
+            known = systems.explained(singular, found.matrices, options.policy)
             entry = known.entry
             first = shares.own.start
             if entry is not None:

@@ -16,28 +16,29 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import axis_number, require_flag
-from .._errors import SingularSystemError
-from .._options import OnSingular, check_policy, check_threads
+from .._checks import axis_number
+from .._options import OnSingular
 from .._runtime.arrays import axis_of_solutions
 from .._runtime.interop import shape_of
 from .._runtime.singular import Singular
 from ..distributed import Group, Slab
-from ..distributed._ends import packed, unpacked
-from ..distributed._systems import check_sizes, checked_group, merged
+from ..distributed._systems import checked_group, merged
 from ..distributed._whole import Shares
 from . import systems
 from .split import (
-    NUMBERS,
     Call,
     Coefficients,
     Kind,
     Part,
     Spike,
+    checked_options,
+    completed,
+    eliminate,
+    facts_of,
+    has_ends,
     lines_of_matrices,
-    reduced_matrix,
-    reduced_rhs,
-    separators,
+    of_reduced,
+    own_part,
     whole_matrices,
     with_all_rows,
 )
@@ -98,88 +99,53 @@ class SplitBlockFactor(systems.Uncopied):
         *,
         axis: int,
         rows: int | None,
-        assume: Any,
-        periodic: bool,
-        pivot: bool | None,
-        on_singular: OnSingular,
         threads: int | None,
+        **given_options: Any,
     ) -> None:
         self._group, self._split = checked_group(group, split)
         self._kind = kind._replace(operation=kind.operation.replace("solve", "factor"))
         self._named, self._threads = named, threads
         operation = self._kind.operation
         with self._group.agreement(operation) as agreed:
-            require_flag("periodic", periodic)
-            policy, count = check_policy(on_singular), check_threads(threads)
-            systems.require_operands(operation, named)
+            options = checked_options(operation, named, threads=threads, **given_options)
             systems.host_target(operation, named, None, "diag")
             given = [value for value in named.values() if value is not None]
             ndim = max(1, *(len(shape_of(value)) - kind.tail + 1 for value in given))
             place, _ = systems.row_axis(axis, ndim, f"operands of {ndim} axes", False)
             along = self._along(ndim, axis)
             is_cut = along == place % ndim and self._group.size > 1
-            found, _, _ = self._kind.resolve(
-                operation,
-                named,
-                axis,
-                assume,
-                None,
-                rows,
-                periodic=bool(periodic) and not is_cut,
-            )
-            code = systems.pivoting(found.target.backend, assume, pivot)
-            nothing = np.empty(0)
-            options = assume, bool(periodic), pivot, code, policy, count
-            call = Call(self._kind, named, found, nothing, nothing, *options)
-            part, half = None, None
-            if is_cut:
-                call = with_all_rows(call, self._group, place)
-            if is_cut and prod(found.matrices.batch):
-                part = Part(call, (self._group.rank, self._group.size))
-                half = part.half
+            agreed.same = facts_of(named, options, is_cut=is_cut)
+            is_whole_ring = options.periodic and not is_cut
+            where = axis, options.assume, None, rows
+            found, _, _ = self._kind.resolve(operation, named, *where, periodic=is_whole_ring)
+            code = systems.pivoting(found.target.backend, options.assume, options.pivot)
             full = systems.shape_of(found.matrices.batch, found.rows, place)
-            agreed.own = full[along], half
-            agreed.same = {
-                "operands": [name for name, value in named.items() if value is not None],
-                "dtype": str(found.matrices.dtype),
-                "complex matrices": found.is_complex,
-                "side of the blocks": found.matrices.side,
-                "shape": tuple(":" if k == along else size for k, size in enumerate(full)),
-                "whether matrices are cut": is_cut,
-                "assume": assume,
-                "periodic": bool(periodic),
-                "pivot": pivot,
-                "on_singular": policy,
-            }
-        sizes, halves = zip(*agreed.found, strict=True)
-        check_sizes(along, sizes)
-        if is_cut and periodic:
-            systems.require_periodic_rows(operation, sum(sizes), kind.least_periodic)
-        self._call, self._sizes = call, sizes
+            call = Call(self._kind, named, found, options, full, place, along, is_cut, code)
+            call, part = own_part(agreed, self._group, call, found.matrices.dtype)
+        self._sizes = completed(agreed, call, part)
+        self._call = call
         matrices = found.matrices
         self.batch, self.rows, self.axis = matrices.batch, found.rows, found.axis
         self.side = max(1, matrices.side // (2 if found.is_complex else 1))
         self.dtype = np.dtype(matrices.dtype)
         if found.is_complex:
             self.dtype = np.result_type(self.dtype, np.complex64)
-        self.periodic = bool(periodic)
-        self._is_cut = is_cut
+        self.periodic = options.periodic
         self._local: Any = None
         self._ends: _Ends | None = None
         if not is_cut:
-            self._factor_whole_matrices(axis, rows, pivot, along, place % ndim)
+            self._factor_whole_matrices(axis, rows)
         elif part is not None:
-            part.complete(halves)
             self._ends = self._eliminated(part)
             if self._ends is not None:
                 self._release()
             else:
-                self._keep_matrices(axis, rows, place)
+                self._keep_matrices(axis, rows)
 
     @property
     def is_kept(self) -> bool:
         """Whether there are factors; otherwise each solve eliminates whole systems."""
-        return not self._is_cut or self._ends is not None
+        return not self._call.is_cut or self._ends is not None
 
     def solve(self, rhs: ArrayLike, *, axis: int | None = None) -> Array:
         """Solve with the matrices; collective.
@@ -285,81 +251,46 @@ class SplitBlockFactor(systems.Uncopied):
             )
         return 0
 
-    def _factor_whole_matrices(
-        self, axis: int, rows: int | None, pivot: bool | None, along: int, place: int
-    ) -> None:
+    def _factor_whole_matrices(self, axis: int, rows: int | None) -> None:
         """Factor the matrices of this rank, which lie complete on it."""
         group, call = self._group, self._call
-        policy = call.policy
+        options = call.options
+        policy = options.policy
         with group.agreement(self._kind.operation) as done:
             self._local = self._kind.factor_function(
                 **self._named,
                 axis=axis,
                 rows=rows,
-                assume=call.assume,
-                periodic=call.periodic,
-                pivot=pivot,
-                on_singular="nan" if policy == "nan" else "ignore",
+                on_singular=options.policy_of_parts,
                 threads=self._threads,
+                **options.of_matrices,
             )
             matrices = call.found.matrices
             done.own = systems.explained(self._local._singular, matrices, policy)
         singular: Singular = done.found[0]
         if group.size > 1:
-            singular = merged(done.found, self._sizes, along - (along > place))
+            place = call.axis % len(call.shape)
+            singular = merged(done.found, self._sizes, call.along - (call.along > place))
         systems.report(singular, matrices, policy, 4)
 
     def _eliminated(self, part: Part) -> _Ends | None:
         """Factor by the partition method; None if the systems must be solved as whole lines."""
-        call, group = self._call, self._group
-        pivots = call.found.target.backend.PIVOTS
-        if call.code == pivots["always"] or min(self._sizes) < call.kind.least:
+        call = self._call
+        if not has_ends(call, self._sizes):
             return None
-        shapes = [(*part.batch, part.side, part.side)] * NUMBERS
-        count = sum(map(prod, shapes))
-        with group._agreed_numbers(call.kind.operation, count, part.dtype) as eliminated:
-            is_usable = call.code != pivots["auto"] or part.is_dominant()
-            if is_usable and part.factor(call.code, call.threads):
-                spikes = part.spikes(call.code, call.threads)
-                eliminated.mine = packed([*part.coefficients(spikes)], part.dtype)
-        if eliminated.numbers is None:
+        left = eliminate(self._group, call, part, (), keeps=True)
+        if left is None:
             return None
-        found = Coefficients(*unpacked(eliminated.numbers, shapes))
-        blocks, is_ring = reduced_matrix(found, periodic=call.periodic)
-        if not all(np.isfinite(block).all() for block in blocks):
-            return None
-        options: dict[str, Any] = {"assume": call.assume, "periodic": is_ring}
-        try:
-            reduced = call.kind.factor_blocks(*blocks, threads=self._threads, **options)
-        except SingularSystemError:  # the same numbers on all ranks, and so the same outcome
-            return None
-        return _Ends(part, spikes, found, reduced)
+        reduced = of_reduced(call, left.found, call.kind.factor_blocks)
+        return None if reduced is None else _Ends(part, left.spikes, left.found, reduced)
 
     def _solve_ends(self, ends: _Ends, parts: Sequence[tuple[Array, Array]]) -> None:
         """Solve by the partition method."""
-        call, group, part = self._call, self._group, ends.part
-        shapes: list[tuple[int, ...]] = []
-        for rhs, _ in parts:
-            shapes += [(*part.batch_of(rhs), part.side)] * 2
-        dtype, kept, numbers = part.dtype, [], []
-        never = call.found.target.backend.PIVOTS["never"]
-        count = sum(map(prod, shapes))
-        with group._agreed_numbers("SplitBlockFactor.solve", count, dtype) as eliminated:
-            for rhs, x in parts:
-                interior = part.interior_of(x)
-                reduced = part.reduce(rhs, interior, never, call.threads)
-                assert reduced is not None
-                g, *own = reduced
-                kept.append((x, interior, g))
-                numbers += own
-            eliminated.mine = packed(numbers, dtype)
-        assert eliminated.numbers is not None
-        sides = unpacked(eliminated.numbers, shapes)
-        right = reduced_rhs(ends.found, sides, periodic=call.periodic)
-        y = separators(ends.reduced.solve(right, axis=-1), sides)
-        for (x, interior, g), values in zip(kept, y, strict=True):
-            before, after = values[group.rank - 1], values[group.rank]
-            part.substitute(x, interior, g, ends.spikes, (before, after))
+        call = self._call.with_code("SplitBlockFactor.solve", "never")
+        left = eliminate(self._group, call, ends.part, parts, (ends.spikes, ends.found))
+        assert left is not None
+        y = ends.reduced.solve(left.rhs(periodic=self.periodic), axis=-1)
+        left.substitute(ends.part, y, self._group.rank)
 
     def _release(self) -> None:
         """Keep no operands of the matrices, which no solve needs."""
@@ -372,7 +303,7 @@ class SplitBlockFactor(systems.Uncopied):
         )
         self._named = {}
 
-    def _keep_matrices(self, axis: int, rows: int | None, place: int) -> None:
+    def _keep_matrices(self, axis: int, rows: int | None) -> None:
         """Copy the matrices, which each solve reads; report those that are singular."""
         call, operation = self._call, self._kind.operation
         with self._group.agreement(operation):
@@ -380,29 +311,25 @@ class SplitBlockFactor(systems.Uncopied):
                 name: None if value is None else np.array(value)
                 for name, value in self._named.items()
             }
-            where = axis, call.assume, None, rows
+            where = axis, call.options.assume, None, rows
             found, _, _ = self._kind.resolve(operation, self._named, *where, periodic=False)
             call = call._replace(named=self._named, found=found)
-            self._call = with_all_rows(call, self._group, place)
-        if call.policy in ("raise", "warn"):
+            self._call = with_all_rows(call, self._group)
+        if call.options.policy in ("raise", "warn"):
             self._report_singular()
 
     def _solve_anew(self, rhs: Array, axis: int, policy: OnSingular | None = None) -> Array:
         """Solve whole lines."""
         call = self._call
-        if policy is None:
-            policy = "nan" if call.policy == "nan" else "ignore"
         x: Array = self._kind.function(
             **self._named,
             rhs=rhs,
             axis=axis,
-            assume=call.assume,
-            periodic=call.periodic,
-            pivot=call.pivot,
-            on_singular=policy,
+            on_singular=policy or call.options.policy_of_parts,
             threads=self._threads,
             group=self._group,
             split=Slab(axis),
+            **call.options.of_matrices,
         )
         return x
 
@@ -412,7 +339,9 @@ class SplitBlockFactor(systems.Uncopied):
         rest = (self.side, 1) * (self._kind.tail > 1)
         rhs = np.zeros((*shape, *rest), self.dtype)
         axis = self.axis if self.batch else -1
-        self._solve_anew(rhs, axis_number(axis, len(shape), "") - len(shape), self._call.policy)
+        self._solve_anew(
+            rhs, axis_number(axis, len(shape), "") - len(shape), self._call.options.policy
+        )
 
     def _logdet_of_whole_lines(self, operation: str) -> Array:
         """Return the logarithms by factors of whole lines."""
@@ -427,11 +356,9 @@ class SplitBlockFactor(systems.Uncopied):
                 factor = self._kind.factor_function(
                     **whole_matrices(self._kind, whole),
                     axis=-1,
-                    assume=call.assume,
-                    periodic=call.periodic,
-                    pivot=call.pivot,
                     on_singular="ignore",
                     threads=self._threads,
+                    **call.options.of_matrices,
                 )
                 done.own = np.ravel(factor.logdet())
         values = np.concatenate(done.found).reshape(self.batch)
