@@ -182,11 +182,6 @@ class Call(NamedTuple):
         own = np.broadcast_shapes(*(view.shape[: -matrices.tail] for view in given))
         return (1,) * (len(matrices.batch) - len(own)) + own
 
-    def with_code(self, operation: str, name: str) -> Call:
-        """Return the call of an operation with another pivoting."""
-        code = self.found.target.backend.PIVOTS[name]
-        return self._replace(kind=self.kind._replace(operation=operation), code=code)
-
 
 def checked_options(
     operation: str,

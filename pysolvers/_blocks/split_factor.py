@@ -286,7 +286,8 @@ class SplitBlockFactor(systems.Uncopied):
 
     def _solve_ends(self, ends: _Ends, parts: Sequence[tuple[Array, Array]]) -> None:
         """Solve by the partition method."""
-        call = self._call.with_code("SplitBlockFactor.solve", "never")
+        kind = self._kind._replace(operation="SplitBlockFactor.solve")
+        call = self._call._replace(kind=kind)
         left = eliminate(self._group, call, ends.part, parts, (ends.spikes, ends.found))
         assert left is not None
         y = ends.reduced.solve(left.rhs(periodic=self.periodic), axis=-1)

@@ -395,6 +395,39 @@ def check_parts_that_are_nearly_singular_alone(group, rng):
     require_solution(blocks, rhs, x, product, periodic=False, tail=3)
 
 
+def check_rows_inside_one_part_decide(group, rng):
+    """Systems that need row exchanges there are solved as whole lines, also in place."""
+    if group.size == 1:
+        return
+    rows, split = 12 * group.size, {"group": group, "split": Slab(-1)}
+    for rank, on_device in itertools.product((0, group.size - 1), (False, True)):
+        place = rows * rank // group.size + 5
+        blocks = random_blocks(rng, (3,), rows, 2, float, "dominant")
+        bands = random_bands(rng, (3,), rows, float, "dominant")
+        for pivot in (None, True):
+            for solve, dominant, shape, tail, multiply in (
+                (solve_block_tridiagonal, blocks, (3, rows, 2, 2), 3, product),
+                (solve_block_tridiagonal, blocks, (3, rows, 2, 1), 3, product),
+                (solve_pentadiagonal, bands, (3, rows), 1, band_product),
+            ):
+                matrix = [a.copy() for a in dominant]
+                if pivot is None:
+                    matrix[len(matrix) // 2][1, place] *= 1e-9
+                rhs = rng.standard_normal(shape)
+                with in_place_of_cuda() if on_device else nullcontext() as device:
+
+                    def parts(*arrays, device=device):
+                        own = [np.ascontiguousarray(own_part(group, a, 1)) for a in arrays]
+                        return own if device is None else [FullArray(device, a) for a in own]
+
+                    right = parts(*matrix, rhs)
+                    with without_whole_lines(), pytest.raises(AssertionError, match="whole lines"):
+                        solve(*right, pivot=pivot, **split)
+                    x = solve(*right, out=right[-1], pivot=pivot, **split)
+                    x = joined(group, x.get() if on_device else x, 1)
+                require_solution(matrix, rhs, x, multiply, periodic=False, tail=tail)
+
+
 def blocks_matrix(blocks):
     """Return the dense matrix of blocks."""
     rows, side = blocks[1].shape[:2]
@@ -634,6 +667,18 @@ def check_factors_of_singular_matrices(group, rng):
         made = kept_factor(group, factor_block_tridiagonal, blocks, on_singular="nan", **where)
         x = joined(group, made.solve(own_part(group, rhs, along)), along)
         np.testing.assert_array_equal(np.isnan(x).all((1, 2, 3)), np.arange(4) == 2)
+    lower, diag, upper = random_blocks(rng, (4,), rows, 2, float, "definite")
+    diag[3, 2] -= 30 * np.eye(2)  # inside the first part
+    where = {"axis": 1, "along": 1, "ndim": 2, "assume": "positive definite"}
+    for factor, matrix, tail in (
+        (factor_block_tridiagonal, (lower, diag, upper), 3),
+        (factor_pentadiagonal, [np.full((4, rows), float(k == 2)) for k in range(5)], 1),
+    ):
+        if tail == 1:
+            matrix[2][3, 2] = -1
+        with pytest.raises(SingularSystemError, match="not positive definite") as raised:
+            kept_factor(group, factor, matrix, tail=tail, **where)
+        np.testing.assert_array_equal(raised.value.systems, [[3]])
 
 
 def check_factors_that_differ(group, rng):
