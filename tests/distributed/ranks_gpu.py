@@ -10,6 +10,7 @@ from contextlib import nullcontext
 import gpu_libraries
 import numpy as np
 import oracle
+import pytest
 from rank_hooks import without_whole_lines
 from ranks_blocks import (
     band_product,
@@ -176,6 +177,34 @@ def check_blocks(group, rng):
                     x = library.get(pysolvers.solve_pentadiagonal(*parts, **options))
                 x = joined(group, x, 1)
                 require_solution(bands, right, x, band_product, periodic=periodic, tail=1)
+
+
+def check_rows_of_blocks_inside_one_part_decide(group, rng):
+    """A system that needs row exchanges there is solved as a whole line, also in place."""
+    rows = 400 * group.size
+    blocks = random_blocks(rng, (7,), rows, 2, "f8", "dominant")
+    bands = random_bands(rng, (7,), rows, "f8", "dominant")
+    blocks[1][3, 200] *= 1e-9
+    bands[2][3, 200] *= 1e-9
+    for kind in gpu_libraries.LIBRARIES.values():
+        try:
+            library = kind()
+        except ImportError:
+            continue
+        for solve, matrix, shape, multiply, tail in (
+            (pysolvers.solve_block_tridiagonal, blocks, (7, rows, 2, 2), product, 3),
+            (pysolvers.solve_block_tridiagonal, blocks, (7, rows, 2, 1), product, 3),
+            (pysolvers.solve_pentadiagonal, bands, (7, rows), band_product, 1),
+        ):
+            rhs = rng.standard_normal(shape)
+            parts = [library.array(own_part(group, a, 1)) for a in (*matrix, rhs)]
+            if group.size > 1:
+                with without_whole_lines(), pytest.raises(AssertionError, match="whole lines"):
+                    solve(*parts, group=group, split=Slab(1))
+            out = parts[-1] if library.mutable else None
+            x = solve(*parts, out=out, group=group, split=Slab(1))
+            x = joined(group, library.get(x), 1)
+            require_solution(matrix, rhs, x, multiply, periodic=False, tail=tail)
 
 
 def check_singular_systems(group, rng):
