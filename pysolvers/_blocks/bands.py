@@ -361,8 +361,8 @@ def factor_pentadiagonal(
     threads : int, optional
         Number of threads.
     group, split : pysolvers.distributed.Group and Slab, optional
-        As in `solve_pentadiagonal`: each rank passes its part of the matrices, which must be arrays
-        of the host, also where no system is cut. `rows` is the number of rows of the rank.
+        As in `solve_pentadiagonal`: each rank passes its part of the matrices. `rows` is the number
+        of rows of the rank.
 
     Returns
     -------

@@ -412,8 +412,8 @@ def factor_block_tridiagonal(
     threads : int, optional
         Number of threads.
     group, split : pysolvers.distributed.Group and Slab, optional
-        As in `solve_block_tridiagonal`: each rank passes its part of the matrices, which must be
-        arrays of the host, also where no system is cut. `rows` is the number of rows of the rank.
+        As in `solve_block_tridiagonal`: each rank passes its part of the matrices. `rows` is the
+        number of rows of the rank.
 
     Returns
     -------

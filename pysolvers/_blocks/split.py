@@ -28,6 +28,7 @@ Source: Wang, ACM Trans. Math. Softw. 7 (1981) 170-183.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -42,6 +43,7 @@ from .._options import OnSingular, check_policy, check_threads
 from .._runtime.arrays import real_of
 from .._runtime.interop import shape_of
 from .._runtime.singular import Singular
+from .._runtime.targets import Target
 from ..distributed import Group, Slab
 from ..distributed._ends import packed, unpacked, until_negligible
 from ..distributed._group import Agreement, own_device
@@ -430,9 +432,17 @@ class Part:
         if other is not None:
             self.coupling[not self._lacks_lower] = np.swapaxes(other.conj(), -1, -2)
 
-    def release(self) -> None:
-        """Keep no operands of the matrices, once the coefficients are known."""
+    def keep(self, spikes: Sequence[Spike | None]) -> list[Spike | None]:
+        """Return l and u for solves on any stream; keep no operands of the matrices."""
         self._matrices = self._matrices.without_operands()
+        self._target = self._target.without_operands()
+        return [s and s._replace(values=self._target.hold(s.values)) for s in spikes]
+
+    def on(self, target: Target) -> Part:
+        """Return the part for a solve on a target."""
+        part = copy(self)
+        part._target = target
+        return part
 
     def is_dominant(self) -> bool:
         """Whether those rows are dominant that the factors of the interior do not test."""

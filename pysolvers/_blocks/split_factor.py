@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from .._checks import axis_number
 from .._options import OnSingular
 from .._runtime.arrays import axis_of_solutions
-from .._runtime.interop import shape_of
-from .._runtime.singular import Singular
+from .._runtime.interop import locate, shape_of
+from .._runtime.targets import Target
 from ..distributed import Group, Slab
 from ..distributed._systems import checked_group, merged
 from ..distributed._whole import Shares
@@ -108,7 +108,6 @@ class SplitBlockFactor(systems.Uncopied):
         operation = self._kind.operation
         with self._group.agreement(operation) as agreed:
             options = checked_options(operation, named, threads=threads, **given_options)
-            systems.host_target(operation, named, None, "diag")
             given = [value for value in named.values() if value is not None]
             ndim = max(1, *(len(shape_of(value)) - kind.tail + 1 for value in given))
             place, _ = systems.row_axis(axis, ndim, f"operands of {ndim} axes", False)
@@ -119,11 +118,17 @@ class SplitBlockFactor(systems.Uncopied):
             where = axis, options.assume, None, rows
             found, _, _ = self._kind.resolve(operation, named, *where, periodic=is_whole_ring)
             code = systems.pivoting(found.target.backend, options.assume, options.pivot)
+            kind.require(operation, found, periodic=is_whole_ring)
             full = systems.shape_of(found.matrices.batch, found.rows, place)
             call = Call(self._kind, named, found, options, full, place, along, is_cut, code)
             call, part = own_part(agreed, self._group, call, found.matrices.dtype)
         self._sizes = completed(agreed, call, part)
         self._call = call
+        #: How results are returned, of matrices on a device.
+        self._results: systems.DeviceResults | None = None
+        if found.target.name != "cpu":
+            like = next(value for value in given if locate(value) is not None)
+            self._results = systems.DeviceResults(found.target, like, kind.tail)
         matrices = found.matrices
         self.batch, self.rows, self.axis = matrices.batch, found.rows, found.axis
         self.side = max(1, matrices.side // (2 if found.is_complex else 1))
@@ -137,10 +142,10 @@ class SplitBlockFactor(systems.Uncopied):
             self._factor_whole_matrices(axis, rows)
         elif part is not None:
             self._ends = self._eliminated(part)
-            if self._ends is not None:
-                self._release()
-            else:
+            if self._ends is None:
                 self._keep_matrices(axis, rows)
+        if self.is_kept:
+            self._release()
 
     @property
     def is_kept(self) -> bool:
@@ -174,8 +179,11 @@ class SplitBlockFactor(systems.Uncopied):
         with self._group.agreement(operation) as agreed:
             if self._local is not None:
                 return self._local.solve(rhs, axis=axis)
-            target = systems.host_target(operation, {"rhs": rhs}, None, "rhs")
-            array = systems.right_side(target, rhs, self.dtype)
+            if self._results is not None:
+                target, array = self._results.right_side(operation, self.dtype, rhs)
+            else:
+                target = systems.host_target(operation, {"rhs": rhs}, None, "rhs")
+                array = systems.right_side(target, rhs, self.dtype)
             tail = self._kind.tail - 1
             sides = array.ndim - tail
             place = axis_of_solutions(axis, self.axis, len(self.batch) + 1, sides, tail=tail)
@@ -184,17 +192,18 @@ class SplitBlockFactor(systems.Uncopied):
             shape = np.moveaxis(wide, -1 - tail, place - tail).shape
             result = target.result(None, {"rhs": rhs}, array, shape, dtype, leader="rhs")
             if result.size and self._ends is not None:
-                found = self._call.found._replace(axis=place)
+                found = self._call.found._replace(axis=place, target=target)
                 columns = self._kind.columns(found, wide, result)
             rest = list(wide.shape)
             rest[-1 - tail] = -1
             agreed.same = {"dtype": str(dtype), "shape": tuple(rest), "axis": place}
         if columns is not None and self._ends is not None:
             parts, finish = columns
-            self._solve_ends(self._ends, parts)
+            self._solve_ends(self._ends, parts, target)
             finish()
         elif result.size:
-            return self._solve_anew(array, place)
+            x = self._solve_anew(target.download(array), place)
+            target.write(target.destination(result), target.upload(x))
         return target.finish(result, rhs, None)
 
     def logdet(self) -> Array:
@@ -217,20 +226,32 @@ class SplitBlockFactor(systems.Uncopied):
             with self._group.agreement(operation):
                 return self._local.logdet()
         if self._ends is None:
-            return self._logdet_of_whole_lines(operation)
-        part, call = self._ends.part, self._call
+            values = self._logdet_of_whole_lines(operation)
+        else:
+            values = self._logdet_of_parts(operation, self._ends)
+        if self._results is None:
+            return values[()]
+        target = self._results.target(operation)
+        return self._results.finish(target, target.upload(values))
+
+    def _logdet_of_parts(self, operation: str, ends: _Ends) -> Array:
+        """Return the logarithms by factors of the parts, and of the reduced matrices."""
+        part, call = ends.part, self._call
         values = np.zeros(self.batch)
         with self._group._agreed_numbers(operation, values.size, values.dtype) as found:
             if part.factors is not None:
-                values = systems.logdet(call.found.target, part.factors)[0]
+                target = call.found.target
+                if self._results is not None:
+                    target = self._results.target(operation)
+                values = target.download(systems.logdet(target, part.factors)[0])
                 if part.factors.matrices.dtype != self.dtype and call.kind.tail == 1:
                     values = values / 2  # real matrices of five complex diagonals
             found.mine = np.ravel(values)
         assert found.numbers is not None
         total = found.numbers.sum(0).reshape(self.batch)
-        total = total + self._ends.reduced.logdet()
+        total = total + ends.reduced.logdet()
         halves = call.found.is_complex and call.kind.tail > 1
-        return (total / 2 if halves else total)[()]
+        return total / 2 if halves else total
 
     def __repr__(self) -> str:
         return (
@@ -266,8 +287,9 @@ class SplitBlockFactor(systems.Uncopied):
                 **options.of_matrices,
             )
             matrices = call.found.matrices
-            done.own = systems.explained(self._local._singular, matrices, policy)
-        singular: Singular = done.found[0]
+            singular = self._local._singular
+            done.own = systems.explained(singular, matrices, policy, call.found.target)
+        singular = done.found[0]
         if group.size > 1:
             place = call.axis % len(call.shape)
             singular = merged(done.found, self._sizes, call.along - (call.along > place))
@@ -282,35 +304,37 @@ class SplitBlockFactor(systems.Uncopied):
         if left is None:
             return None
         reduced = of_reduced(call, left.found, call.kind.factor_blocks)
-        return None if reduced is None else _Ends(part, left.spikes, left.found, reduced)
+        return None if reduced is None else _Ends(part, part.keep(left.spikes), left.found, reduced)
 
-    def _solve_ends(self, ends: _Ends, parts: Sequence[tuple[Array, Array]]) -> None:
+    def _solve_ends(
+        self, ends: _Ends, parts: Sequence[tuple[Array, Array]], target: Target
+    ) -> None:
         """Solve by the partition method."""
         kind = self._kind._replace(operation="SplitBlockFactor.solve")
         call = self._call._replace(kind=kind)
-        left = eliminate(self._group, call, ends.part, parts, (ends.spikes, ends.found))
+        part = ends.part.on(target)
+        left = eliminate(self._group, call, part, parts, (ends.spikes, ends.found))
         assert left is not None
         y = ends.reduced.solve(left.rhs(periodic=self.periodic), axis=-1)
-        left.substitute(ends.part, y, self._group.rank)
+        left.substitute(part, y, self._group.rank)
 
     def _release(self) -> None:
         """Keep no operands of the matrices, which no solve needs."""
-        assert self._ends is not None
-        self._ends.part.release()
         found = self._call.found
-        matrices = found.matrices.without_operands()
-        self._call = self._call._replace(
-            named={}, found=found._replace(matrices=matrices, views=type(found.views)())
+        found = found._replace(
+            matrices=found.matrices.without_operands(),
+            views=type(found.views)(),
+            target=found.target.without_operands(),
         )
-        self._named = {}
+        self._call, self._named = self._call._replace(named={}, found=found), {}
 
     def _keep_matrices(self, axis: int, rows: int | None) -> None:
-        """Copy the matrices, which each solve reads; report those that are singular."""
+        """Copy the matrices to the host, for each solve; report those that are singular."""
         call, operation = self._call, self._kind.operation
         with self._group.agreement(operation):
+            target = call.found.target
             self._named = {
-                name: None if value is None else np.array(value)
-                for name, value in self._named.items()
+                name: systems.on_host(target, name, value) for name, value in self._named.items()
             }
             where = axis, call.options.assume, None, rows
             found, _, _ = self._kind.resolve(operation, self._named, *where, periodic=False)
@@ -364,4 +388,4 @@ class SplitBlockFactor(systems.Uncopied):
                 done.own = np.ravel(factor.logdet())
         values = np.concatenate(done.found).reshape(self.batch)
         halves = call.found.is_complex and call.kind.tail > 1  # real matrices of complex blocks
-        return (values / 2 if halves else values)[()]
+        return values / 2 if halves else values

@@ -942,6 +942,14 @@ def solved_by_parts(
     return target.finish(result, rhs, None)
 
 
+def on_host(target: Target, name: str, value: Any) -> Any:
+    """Return a copy of an operand on the host, or None if it is None."""
+    if locate(value) is None:
+        return None if value is None else np.array(value)
+    assert isinstance(target, DeviceTarget)
+    return target.download(device_view(name, value, target.stream))
+
+
 def right_side(target: Target, rhs: Any, dtype: np.dtype) -> Array:
     """Return right-hand sides in the precision of factors, or raise TypeError."""
     like = {"the factor": np.empty((1,), dtype)}
@@ -996,6 +1004,12 @@ class DeviceResults:
         target.write(x, values)
         return self.publish(target, value)
 
+    def right_side(self, operation: str, dtype: np.dtype, rhs: Any) -> tuple[Target, Array]:
+        """Return the target of a solve, and its right-hand sides there."""
+        target = target_of(operation, {"rhs": rhs}, None, "rhs", self._device)
+        (array,) = moved(target, [right_side(target, rhs, dtype)])
+        return target, array
+
     def logdet(self, operation: str, factors: Factors) -> Any:
         """Return the logarithms of the determinants, NaN where `assume` does not hold."""
         target = self.target(operation)
@@ -1016,8 +1030,7 @@ class DeviceResults:
         These are what `widened` returns: views with all batch axes, then the rows and, of blocks,
         two axes. `axis` is that of the rows among those before the latter.
         """
-        target = target_of(operation, {"rhs": rhs}, None, "rhs", self._device)
-        (array,) = moved(target, [right_side(target, rhs, dtype)])
+        target, array = self.right_side(operation, dtype, rhs)
         wide, blocks = widened(array), self._tail - 1
         places = (-1 - blocks, axis - blocks)
         shape = np.moveaxis(wide, *places).shape

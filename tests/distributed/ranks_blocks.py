@@ -696,4 +696,48 @@ def check_factors_that_differ(group, rng):
         with pytest.raises(DistributedError, match="shape must be the same"):
             made.solve(np.ones((6, 2, 1 + other)))
     with in_place_of_cuda() as device, pytest.raises(BackendError, match="needs the CPU"):
-        factor_block_tridiagonal(*(FullArray(device, a) for a in blocks), **split)
+        made.solve(FullArray(device, np.ones((6, 2, 1))))
+
+
+def check_factors_of_arrays_of_a_device(group, rng):
+    """Also of matrices that are solved as whole lines, on the host, and those of whole systems."""
+    rows = 30 * group.size
+    for kind, periodic, along in itertools.product(KINDS, (False, True), (0, 1)):
+        if periodic and (kind == "definite" or group.size == 1 or along == 0):
+            continue  # such systems of one rank need a library
+        batch = (2 * group.size,)
+        blocks = random_blocks(rng, batch, rows, 2, float, kind)
+        bands = random_bands(rng, batch, rows, float, kind)
+        sides = rng.standard_normal((*batch, rows, 2, 2))
+        options = {**options_of(kind), "periodic": periodic}
+        for factor, matrix, rhs, multiply, tail in (
+            (factor_block_tridiagonal, blocks, sides, product, 3),
+            (factor_pentadiagonal, bands, sides[..., 0, 0], band_product, 1),
+        ):
+            with in_place_of_cuda() as device:
+
+                def there(array, device=device, along=along):
+                    return FullArray(device, np.ascontiguousarray(own_part(group, array, along)))
+
+                parts = [there(a) for a in matrix]
+                split = {"group": group, "split": Slab(along - 2)}
+                is_cut = along == 1 and group.size > 1
+                if kind == "general" and not is_cut:
+                    with pytest.raises(BackendError, match="no row exchanges"):
+                        factor(*parts, axis=-1, **split, **options)
+                    continue
+                made = factor(*parts, axis=-1, **split, **options)
+                for part in parts:
+                    part[...] = np.nan  # of the caller
+                assert made.is_kept is (kind != "general")
+                x = joined(group, made.solve(there(rhs)).get(), along)
+                require_solution(matrix, rhs, x, multiply, periodic=periodic, tail=tail)
+                parts = rhs + 1j * rhs[:, ::-1]
+                x = joined(group, made.solve(there(parts)).get(), along)
+                require_solution(matrix, parts, x, multiply, periodic=periodic, tail=tail)
+                found = made.logdet().get()
+                found = joined(group, found, 0) if along == 0 else found
+                host = np.ascontiguousarray(own_part(group, rhs, along))
+                assert type(made.solve(host)) is np.ndarray
+            expected = factor(*matrix, axis=-1, **options).logdet()
+            np.testing.assert_allclose(found, expected, rtol=1e-9)

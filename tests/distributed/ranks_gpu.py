@@ -207,6 +207,46 @@ def check_rows_of_blocks_inside_one_part_decide(group, rng):
             require_solution(matrix, rhs, x, multiply, periodic=False, tail=tail)
 
 
+def check_factors_of_blocks(group, rng):
+    """Of every library; solves on another stream than that of the factors, and determinants."""
+    for kind in gpu_libraries.LIBRARIES.values():
+        try:
+            library = kind()
+        except ImportError:
+            continue
+        for form, dtype, periodic, along in (
+            ("dominant", "f8", True, 1),
+            ("definite", "f4", False, 1),
+            ("general", "f8", False, 1),
+            ("dominant", "f8", False, 0),
+        ):
+            if group.size == 1 and (periodic or form == "general"):
+                continue  # such factors of one rank are those of the host
+            blocks = random_blocks(rng, (7,), 501, 2, dtype, form)
+            bands = random_bands(rng, (7,), 1001, dtype, form)
+            for factor, matrix, shape, multiply, tail in (
+                (pysolvers.factor_block_tridiagonal, blocks, (7, 501, 2, 3), product, 3),
+                (pysolvers.factor_pentadiagonal, bands, (7, 1001), band_product, 1),
+            ):
+                options = {**options_of(form), "periodic": periodic}
+                parts = [library.array(own_part(group, a, along)) for a in matrix]
+                made = factor(*parts, axis=-1, group=group, split=Slab(along - 2), **options)
+                del parts
+                assert made.is_kept is (form != "general")
+                for stream in (None, "another"):
+                    rhs = oracle.uniform(rng, shape, dtype)
+                    right = library.array(own_part(group, rhs, along))
+                    has_streams = stream and hasattr(library, "stream")
+                    with library.current(library.stream()) if has_streams else nullcontext():
+                        x = library.get(made.solve(right))
+                    x = joined(group, x, along)
+                    require_solution(matrix, rhs, x, multiply, periodic=periodic, tail=tail)
+                found = library.get(made.logdet())
+                found = joined(group, found, 0) if along == 0 else found
+                expected = factor(*matrix, axis=-1, **options).logdet()
+                np.testing.assert_allclose(found, expected, rtol=1e-4 if dtype == "f4" else 1e-9)
+
+
 def check_singular_systems(group, rng):
     operands = singular_operands(rng)
     parts = [cut(group, a, (6, 20), 1) for a in operands]
