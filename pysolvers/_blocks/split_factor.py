@@ -4,7 +4,8 @@ The method of split.py. The factors of the interior, l, u and the factors of the
 kept. A solve exchanges 2 s numbers for each right-hand side. The determinant is the
 product of those of the interiors and of the reduced matrix.
 
-Matrices that are neither dominant nor definite have no such factors: each solve solves whole lines.
+Matrices that are neither dominant nor definite have no such factors: each solve solves whole lines,
+on the host.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class SplitBlockFactor(systems.Uncopied):
     """Factors of block tridiagonal or pentadiagonal matrices that are split over ranks.
 
     `factor_block_tridiagonal` and `factor_pentadiagonal` create it if they get a group. All ranks
-    make the same calls in the same order.
+    make the same calls in the same order. Of matrices on a device the factors are there; of those
+    that are solved as whole lines the host keeps the matrices.
 
     Attributes
     ----------
