@@ -667,18 +667,29 @@ def check_factors_of_singular_matrices(group, rng):
         made = kept_factor(group, factor_block_tridiagonal, blocks, on_singular="nan", **where)
         x = joined(group, made.solve(own_part(group, rhs, along)), along)
         np.testing.assert_array_equal(np.isnan(x).all((1, 2, 3)), np.arange(4) == 2)
-    lower, diag, upper = random_blocks(rng, (4,), rows, 2, float, "definite")
-    diag[3, 2] -= 30 * np.eye(2)  # inside the first part
+
+
+def check_matrices_that_are_not_definite_inside_a_part(group, rng):
+    rows = 6 * group.size
+    diag, zero = np.ones((4, rows)), np.zeros((4, rows))
+    diag[3, 2] = -1
+    one = np.eye(2)
+    blocks = [a[..., None, None] * one for a in (zero, diag, zero)]
     where = {"axis": 1, "along": 1, "ndim": 2, "assume": "positive definite"}
-    for factor, matrix, tail in (
-        (factor_block_tridiagonal, (lower, diag, upper), 3),
-        (factor_pentadiagonal, [np.full((4, rows), float(k == 2)) for k in range(5)], 1),
+    for solve, factor, matrix, tail in (
+        (solve_bands, factor_pentadiagonal, (zero, zero, diag, zero, zero), 1),
+        (solve_blocks, factor_block_tridiagonal, blocks, 3),
     ):
-        if tail == 1:
-            matrix[2][3, 2] = -1
-        with pytest.raises(SingularSystemError, match="not positive definite") as raised:
-            kept_factor(group, factor, matrix, tail=tail, **where)
-        np.testing.assert_array_equal(raised.value.systems, [[3]])
+        rhs = rng.standard_normal((4, rows, 2, 1) if tail == 3 else (4, rows))
+        for call in (
+            lambda solve=solve, matrix=matrix, rhs=rhs: solve(group, matrix, rhs, **where),
+            lambda factor=factor, matrix=matrix, tail=tail: kept_factor(
+                group, factor, matrix, tail=tail, **where
+            ),
+        ):
+            with pytest.raises(SingularSystemError, match="not positive definite") as raised:
+                call()
+            np.testing.assert_array_equal(raised.value.systems, [[3]])
 
 
 def check_factors_that_differ(group, rng):
