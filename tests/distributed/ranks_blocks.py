@@ -539,6 +539,12 @@ def check_arrays_of_a_device(group, rng):
             x = solve_block_tridiagonal(outer, inner, outer, right, **split).get()
             whole = [np.broadcast_to(a, blocks[0].shape) for a in (block / 20, block, block / 20)]
             require_solution(whole, rhs, joined(group, x, 1), product, periodic=False, tail=3)
+            own = [own_part(group, a, 1) for a in (*bands, rhs[..., 0, 0])]
+            if group.rank > 0:  # the first rank has arrays of the host
+                own = [there(a) for a in own]
+            x = solve_pentadiagonal(*own, **split, **options_of(kind))
+            x = joined(group, x.get() if group.rank > 0 else x, 1)
+            require_solution(bands, rhs[..., 0, 0], x, band_product, periodic=False, tail=1)
             if kind != "general":
                 complexes = rhs + 1j * rhs[:, ::-1]
                 parts = [there(own_part(group, a, 1)) for a in (*blocks, complexes)]
