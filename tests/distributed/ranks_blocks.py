@@ -527,6 +527,12 @@ def check_arrays_of_a_device(group, rng):
                 assert x is parts[-1]
                 x = joined(group, x.get(), 1)
                 require_solution(bands, rhs[..., 0, 0], x, band_product, periodic=periodic, tail=1)
+            many = random_bands(rng, (300,), rows, float, kind)  # more than have factors
+            right = rng.standard_normal((300, rows))
+            parts = [there(own_part(group, a, 1)) for a in (*many, right)]
+            decided = options_of(kind) if kind == "definite" else {"pivot": kind == "general"}
+            x = joined(group, solve_pentadiagonal(*parts, **split, **decided).get(), 1)
+            require_solution(many, right, x, band_product, periodic=False, tail=1)
             right = there(own_part(group, rhs[..., 0, 0], 1))
             x = joined(
                 group, solve_pentadiagonal(1.0, -4.0, 11.0, -4.0, 1.0, right, **split).get(), 1
