@@ -279,11 +279,10 @@ ps_cuda_step_work(const ps_step *s, ps_pivot pivot, const ps_exec *exec, size_t 
     return status;
 }
 
-/* One byte per system, in the order of info. */
-static Walked<const uint8_t>
-walked_marks(const WalkAxes &axes, const uint8_t *marks, int64_t inner)
+static MarkedSystems
+marked_systems(const ps_tridiag &t, const uint8_t *marks)
 {
-    return axes.walked(marks, {0, inner, 1});
+    return {marks, t.outer * t.inner, t.inner, walk_axes_of(t).swaps};
 }
 
 static ps_input
@@ -292,8 +291,8 @@ as_input(const ps_output &out)
     return {out.data, out.stride};
 }
 
-/* Compute the matrices, or the right-hand sides, or both; the latter, if marks is not
- * null, of the marked systems only. */
+/* Compute the matrices, or the right-hand sides, or both; if marks is not null, of the marked
+ * systems only, each of which has a matrix of its own if matrices are computed. */
 template <typename Number>
 static ps_status
 make_rows(const ps_step &s, const StepPlan &p, bool matrices, bool rhs,
@@ -333,7 +332,7 @@ make_rows(const ps_step &s, const StepPlan &p, bool matrices, bool rhs,
         job.kept = written_of<Number>(from, job.walk, p.kept);
     }
     job.where = axes.walked(s.where.data, s.where.stride);
-    job.marks = walked_marks(axes, rhs ? marks : nullptr, s.t.inner);
+    job.marked = marked_systems(from, marks);
     if (p.ends != nullptr) {
         job.ends = axes.walked(
             static_cast<const int32_t *>(p.ends),
@@ -386,7 +385,10 @@ make_all_rows(const ps_step &s, const StepPlan &p, const uint8_t *marks,
         return status == PS_OK ? make_rows<Number>(s, p, true, true, marks, stream)
                                : status;
     }
-    status = make_rows<Number>(s, p, true, false, nullptr, stream);
+    const bool has_own_matrices = p.outer == s.t.outer && p.inner == s.t.inner;
+
+    status =
+        make_rows<Number>(s, p, true, false, has_own_matrices ? marks : nullptr, stream);
     return status == PS_OK && p.makes_rhs
                ? make_rows<Number>(s, p, false, true, marks, stream)
                : status;
@@ -408,7 +410,7 @@ blend(const ps_tridiag &like, const ps_input &u, const ps_input &y, const ps_out
     job.walk = row_walk_of<Number>(t, y, marks == nullptr);
     job.x = written_of<Number>(t, job.walk, x);
     job.where = walk_axes_of(t).walked(where.data, where.stride);
-    job.marks = walked_marks(walk_axes_of(t), marks, t.inner);
+    job.marked = marked_systems(t, marks);
     job.gain = static_cast<real_of<Number>>(gain);
     return launch_step_blend(job, stream);
 }

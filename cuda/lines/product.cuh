@@ -129,11 +129,6 @@ template <typename Number, template <typename> class Sum> struct ProductForm {
     double scale, weight; /* weight: 0 without b */
     bool has_sums;
 
-    static __device__ __forceinline__ bool skips(const WalkPlace &)
-    {
-        return false;
-    }
-
     template <int WIDTH>
     __device__ __forceinline__ void put(const WalkPlace &at,
                                         const PackOfRows<Number, WIDTH> &p) const

@@ -48,6 +48,14 @@ template <typename Number> struct RowWalk {
     int64_t threads;
 };
 
+/* Systems of which only the marked ones are computed: marks has one byte for each, in the order
+ * of info, 0 for those that are skipped; null data: all are computed. */
+struct MarkedSystems {
+    const uint8_t *marks;
+    int64_t count, inner; /* systems; those of the inner axis of the batch */
+    bool swaps;           /* WalkAxes::swaps */
+};
+
 /* Steps of a thread. Along strided rows, where two rows of u are read for nothing each
  * time, and with a matrix that is loaded once, as many as leave enough threads. */
 static constexpr int64_t least_steps = 4, most_steps = 16, least_threads = 1 << 17;

@@ -34,15 +34,6 @@ is_inside(const Walked<const uint8_t> &where, const RowWalk<Number> &w,
     return *entry_at(where, w.by_row, at, j, row) != 0;
 }
 
-/* Whether the system of a pack of one number is not among those that are marked. */
-template <typename Number>
-__device__ __forceinline__ bool
-is_unmarked(const Walked<const uint8_t> &marks, const RowWalk<Number> &w,
-            const WalkPlace &at)
-{
-    return marks.data != nullptr && *entry_at(marks, w.by_row, at, 0, 0) == 0;
-}
-
 template <typename Real>
 __device__ __forceinline__ Real
 scaled(Real by, Real x)
@@ -61,11 +52,6 @@ scaled(Real by, Complex<Real> x)
 template <typename Number> struct StepRowsForm {
     static constexpr int at_once = 1;
     StepRowsJob<Number> job;
-
-    __device__ __forceinline__ bool skips(const WalkPlace &at) const
-    {
-        return is_unmarked(job.marks, job.walk, at);
-    }
 
     struct Made {
         Number lower, diag, upper, rhs;
@@ -203,11 +189,6 @@ template <typename Number> struct StepBlendForm {
     static constexpr int at_once = 2;
     StepBlendJob<Number> job;
 
-    __device__ __forceinline__ bool skips(const WalkPlace &at) const
-    {
-        return is_unmarked(job.marks, job.walk, at);
-    }
-
     template <int WIDTH>
     __device__ __forceinline__ void put(const WalkPlace &at,
                                         const PackOfRows<Number, WIDTH> &p) const
@@ -231,14 +212,20 @@ template <typename Number>
 ps_status
 launch_step_rows(const StepRowsJob<Number> &job, cudaStream_t stream)
 {
-    return launch_walk<1>(job.walk, StepRowsForm<Number>{job}, stream);
+    const StepRowsForm<Number> form = {job};
+
+    return job.marked.marks != nullptr ? launch_marked(job.walk, job.marked, form, stream)
+                                       : launch_walk<1>(job.walk, form, stream);
 }
 
 template <typename Number>
 ps_status
 launch_step_blend(const StepBlendJob<Number> &job, cudaStream_t stream)
 {
-    return run_walk(job.walk, StepBlendForm<Number>{job}, stream);
+    const StepBlendForm<Number> form = {job};
+
+    return job.marked.marks != nullptr ? launch_marked(job.walk, job.marked, form, stream)
+                                       : run_walk(job.walk, form, stream);
 }
 
 } // namespace pysolvers::lines

@@ -22,8 +22,8 @@ template <typename Number> struct StepRowsJob {
     Walked<Number> lower, diag, upper, rhs; /* to be written; null data: not */
     Walked<Number> kept;                    /* null data, or u is written there */
     Walked<const uint8_t> where;
-    Walked<const uint8_t> marks; /* null data, or systems whose mark is 0 are skipped */
-    Walked<const int32_t> ends;  /* null, or the first and the last inner row of a system
+    MarkedSystems marked;
+    Walked<const int32_t> ends; /* null, or the first and the last inner row of a system
                                    as its rows 0 and 1 */
     Walked<const Number> flux[2], value[2];
     ps_step_kind kind;
@@ -36,7 +36,8 @@ template <typename Number> struct StepRowsJob {
 template <typename Number> struct StepBlendJob {
     RowWalk<Number> walk; /* added: y */
     Walked<Number> x;
-    Walked<const uint8_t> where, marks;
+    Walked<const uint8_t> where;
+    MarkedSystems marked;
     real_of<Number> gain;
 };
 

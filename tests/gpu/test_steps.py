@@ -9,7 +9,7 @@ import pysolvers
 REALS = (np.float32, np.float64)
 # Batches whose rows lie along the last or the first axis: parts of a warp, warps and blocks of
 # tiles, clusters; chunks, warps and clusters of columns, aligned and not; long systems.
-ROWS = ((50, 1), (40, 16), (300, 33), (37, 200), (5, 700), (3, 5000), (2, 60000))
+ROWS = ((50, 1), (40, 16), (300, 33), (37, 200), (19, 512), (5, 700), (3, 5000), (2, 60000))
 COLUMNS = ((40, 2), (37, 16), (64, 20), (96, 75), (64, 100), (100, 129), (48, 400), (64, 1500))
 GEOMETRIES = [("last", *shape) for shape in ROWS] + [("first", *shape) for shape in COLUMNS]
 named = pytest.mark.parametrize(("axis", "systems", "rows"), GEOMETRIES)
@@ -171,18 +171,42 @@ def test_rows_that_need_exchanges(rng, axis, systems, rows, dtype):
     where = np.ones(u.shape, bool)
     where[1::3, rows // 2] = False
     operands = (4 * lower, 4 * diag, 4 * upper)
-    for mask in (None, where):
+    for mask, theta in ((None, 0.5), (where, 0.5), (None, 1.0)):
         x, info = called(
-            *(pysolvers.theta_step, axis, *operands, u), dt=1.0, where=mask, return_info=True
+            *(pysolvers.theta_step, axis, *operands, u),
+            dt=1.0,
+            theta=theta,
+            where=mask,
+            return_info=True,
         )
 
-        matrix, rhs = stepped(*operands, u, 1.0, 0.5, where=mask)
+        matrix, rhs = stepped(*operands, u, 1.0, theta, where=mask)
         inside = x if mask is None else np.where(mask, x, 0)
         error = oracle.multiply(*matrix, inside.astype(np.float64)) - rhs
         size = np.abs(inside).max(axis=-1, keepdims=True) + np.abs(rhs).max()
         assert np.abs(error / size).max() <= 300 * oracle.eps(dtype)
         if rows > 2:
             assert 0 < info.pivoted < systems
+
+
+@pytest.mark.parametrize("shape", [(7, 300, 40), (300, 7, 40), (2, 3, 700), (40, 600, 3)])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("dtype", REALS)
+def test_some_systems_of_two_axes_need_exchanges(rng, axis, shape, dtype):
+    systems = tuple(np.delete(shape, axis))
+    lower, diag, upper, u = oracle.general(rng, (*systems, shape[axis]), dtype)
+    dominant = rng.uniform(size=systems) < 0.9
+    diag[dominant] = -2 - np.abs(diag[dominant])
+    operands = (4 * lower, 4 * diag, 4 * upper)
+    given = [np.ascontiguousarray(np.moveaxis(a, -1, axis)) for a in (*operands, u)]
+
+    x = pysolvers.theta_step(*given, dt=1.0, axis=axis, device="cuda")
+
+    x = np.moveaxis(x, axis, -1)
+    matrix, rhs = stepped(*operands, u, 1.0, 0.5)
+    error = oracle.multiply(*matrix, x.astype(np.float64)) - rhs
+    size = np.abs(x).max(axis=-1, keepdims=True) + np.abs(rhs).max()
+    assert np.abs(error / size).max() <= 300 * oracle.eps(dtype)
 
 
 @named
