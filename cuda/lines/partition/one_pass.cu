@@ -67,7 +67,8 @@ shapes_of(const ps_tridiag &t, StepKind kind, bool has_source,
         s.is_there = s.by_columns;
         return s;
     }
-    const Choice c = ps_cuda_choose(&t, device);
+    const Choice c = kind == StepKind::flux ? ps_cuda_choose(&t, device)
+                                            : ps_cuda_choose_step(&t, device);
 
     s.is_there = c.by_row && c.warps == 0 && ps_cuda_plan(&t, device, c, &s.plan);
     return s;

@@ -280,6 +280,13 @@ ps_status
 launch_step_partition(const StepJob<Number, IS_MASKED> &job, const Plan &plan,
                       cudaStream_t stream)
 {
+    if constexpr (has_long_chunks<Number>) {
+        if (plan.long_chunks) {
+            return launch_tiles(partition_kernel<Number, TOP_BLOCK, true,
+                                                 StepJob<Number, IS_MASKED>, LongTuning>,
+                                job, TOP_BLOCK, plan, stream);
+        }
+    }
     return launch_step<Number>(job, plan, stream);
 }
 

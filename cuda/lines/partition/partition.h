@@ -43,7 +43,8 @@ template <bool BY_ROW> struct Tuning<Complex<double>, BY_ROW> {
 };
 template <typename Real, bool BY_ROW>
 struct Tuning<BySums<Real>, BY_ROW> : Tuning<Real, BY_ROW> {};
-/* The same for systems that are divided over devices, where a block holds more rows with it. */
+/* The same for systems that are divided over devices and for steps, where a block holds more rows
+ * with it. */
 struct LongTuning {
     static constexpr int rows = 17, threads = 256;
 };
@@ -111,6 +112,8 @@ bool ps_cuda_choose_groups(const ps_tridiag *groups, const ps_cuda_device *devic
 /* The choice for the rows that one of `devices` devices has of each system. */
 Choice ps_cuda_choose_block(const ps_tridiag *t, const ps_cuda_device *device,
                             int32_t devices);
+/* The choice for a step of numbers that are not in row-sum form. */
+Choice ps_cuda_choose_step(const ps_tridiag *t, const ps_cuda_device *device);
 /* The plan that follows from a choice; false if it does not fit the device. */
 bool ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice choice,
                   Plan *plan);
