@@ -114,6 +114,22 @@ def test_singular_and_not_dominant_matrices_between_others(rng, dtype, axis, row
     assert error(of_others, rhs[:, others], x[:, others], 1) <= 20
 
 
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("sides", [4, 5, 6])
+@pytest.mark.parametrize("rows", [300, 1000, 1500])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tiles_of_a_cluster_follow_each_other(rng, dtype, rows, sides, periodic):
+    """Sides of a tile are loaded and joined where those of the tile before were."""
+    matrix, rhs = batch(rng, rows, 2400, sides, 0, dtype)
+
+    together = solve(matrix, rhs, 0, pivot=False, periodic=periodic)
+
+    assert np.array_equal(together, solve(matrix, rhs, 0, pivot=False, periodic=periodic))
+    for b, x in zip(rhs, together, strict=True):
+        alone = solve(matrix, b[None], 0, pivot=False, periodic=periodic)[0]
+        assert np.abs(x - alone).max() <= 20 * oracle.eps(dtype) * np.abs(alone).max()
+
+
 def test_a_side_that_is_not_finite_harms_no_other(rng):
     matrix, rhs = batch(rng, 70, 40, 3, 0, np.float64)
     rhs[1, 3, :] = np.nan

@@ -12,7 +12,7 @@
  * be rhs. No pivoting: stable for diagonally dominant systems. From sm_90 on.
  *
  * On an H200, parts of the speed of a copy of these words: up to 256 rows, 0.80 to 1.09 for 3 sides
- * and 0.79 to 1.05 for 10; in clusters with 512 to 2000 rows, 0.62 to 0.89 for 10; 0.42 to 0.72 where
+ * and 0.79 to 1.05 for 10; in clusters with 512 to 2000 rows, 0.61 to 0.89 for 10; 0.42 to 0.72 where
  * rows begin anywhere, because of the stores. Fewer than four sides are faster in groups in clusters.
  * Not faster: in the thread that joins, numbers of four units that are read before others are
  * written (0.97 to 1.2 of the time); no other threads, but loads that are transposed in shared
@@ -189,6 +189,7 @@ template <typename Number, bool IS_CLUSTER> struct RingJoiner {
     const RingExchange<Number> &exchange;
     const int32_t rank, own; /* system of the tile */
     RingRounds rounds;
+    int32_t base = 0; /* RingExchange: of the tile */
     const UnitArray units, values;
     RingUnits<Number> chunks, blocks;
 
@@ -218,11 +219,12 @@ template <typename Number, bool IS_CLUSTER> struct RingJoiner {
     {
         const SideRing &s = job.shape;
         const int32_t width = s.width, count = s.chunks;
+        const uint32_t *const notes = exchange.notes_of_chunks(base);
         BadPivot bad_pivot;
         Note all = {BadPivot::none, 0};
 
         for (int c = 0; c < count; c++) {
-            const uint32_t word = exchange.note[units.at(c, own)];
+            const uint32_t word = notes[units.at(c, own)];
 
             all.bad_pivot = min(all.bad_pivot, static_cast<int32_t>(word & INT32_MAX));
             all.not_dominant |= static_cast<int32_t>(word >> 31);
@@ -238,6 +240,7 @@ template <typename Number, bool IS_CLUSTER> struct RingJoiner {
             [&](int i) { return end(rank * count + i + 1); }, bad_pivot);
 
         if constexpr (IS_CLUSTER) {
+            RingFrame<Number> *const frames = exchange.frames_of_blocks(base);
             const RingFrame<Number> mine = {
                 whole, PackedNote({min(all.bad_pivot, bad_pivot.row), all.not_dominant})};
 
@@ -246,19 +249,18 @@ template <typename Number, bool IS_CLUSTER> struct RingJoiner {
                               static_cast<uint32_t>(sizeof(RingFrame<Number>)));
             }
             for (int to = 0; to < s.blocks; to++) {
-                send(exchange.frames + rank * width + own, mine, rounds.now(), to);
+                send(frames + rank * width + own, mine, rounds.now(), to);
             }
             rounds.wait();
             rounds.round++;
             for (int b = 0; b < s.blocks; b++) {
-                const Note one = exchange.frames[b * width + own].note.note();
+                const Note one = frames[b * width + own].note.note();
 
                 all.bad_pivot = min(all.bad_pivot, one.bad_pivot);
                 all.not_dominant |= one.not_dominant;
             }
-            whole =
-                blocks.make([&](int b) { return exchange.frames[b * width + own].frame; },
-                            [&](int b) { return end((b + 1) * count); }, bad_pivot);
+            whole = blocks.make([&](int b) { return frames[b * width + own].frame; },
+                                [&](int b) { return end((b + 1) * count); }, bad_pivot);
         }
         CloseFactor<Number> close;
 
@@ -342,8 +344,7 @@ template <typename Number, bool IS_CLUSTER> struct RingJoiner {
     }
     __device__ __forceinline__ auto loads_of(int32_t side) const
     {
-        const Number *const from =
-            exchange.load + 2 * (side % 3) * units.all + units.at(0, own);
+        const Number *const from = exchange.loads_of(base, side) + units.at(0, own);
         const int32_t along = units.along, all = units.all;
 
         return
@@ -371,6 +372,7 @@ template <typename Number, int ROW_BYTES> struct RingWorker {
     const RingExchange<Number> &exchange;
     const int32_t system, chunk, start; /* of the tile, of the block; its first row */
     const int32_t offset;               /* of its first number in a slot */
+    int32_t base = 0;                   /* RingExchange: of the tile */
     const UnitArray units, values;
     shared::ChunkFactor<Number, rows_of> factor;
 
@@ -412,15 +414,15 @@ template <typename Number, int ROW_BYTES> struct RingWorker {
         to[2 * units.all] = frame.a;
         to[3 * units.all] = frame.b;
         to[4 * units.all] = frame.c;
-        exchange.note[at] = PackedNote({bad_pivot.row, not_dominant ? 1 : 0}).word;
+        exchange.notes_of_chunks(base)[at] =
+            PackedNote({bad_pivot.row, not_dominant ? 1 : 0}).word;
     }
 
     /* The load of the chunk for the side in a slot. */
     __device__ __forceinline__ void reduce(const Number *slot, int32_t side) const
     {
         const Number *const from = slot + offset;
-        Number *const to =
-            exchange.load + 2 * (side % 3) * units.all + units.at(chunk, system);
+        Number *const to = exchange.loads_of(base, side) + units.at(chunk, system);
         const Load<Number> load =
             factor.reduce_each([&](int i) { return from[i * step]; });
 
@@ -616,6 +618,7 @@ work_on_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchan
                 }
             }
         }
+        worker.base = exchange.next_base(worker.base, sides);
     }
     __syncthreads();
 }
@@ -659,6 +662,7 @@ join_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchange,
             }
             __syncthreads();
         }
+        joiner.base = exchange.next_base(joiner.base, sides);
     }
     __syncthreads();
 }

@@ -87,35 +87,67 @@ template <typename Number> struct alignas(2 * sizeof(Number)) RingLoad {
     Load<Number> load;
 };
 
-/* The shared memory of a block besides the slots: arrays over the chunks and the blocks. */
+/* The shared memory of a block besides the slots: arrays over the chunks and the blocks.
+ *
+ * Loads have three turns. Side s of a tile has turn `base` + s, and the next tile begins with the
+ * turn after that of a side k, of k sides. What is known of the matrices of a tile is kept in turns
+ * that the sides before do not use any more, and is read before those sides are reduced that use
+ * them next: notes of the chunks in the turn of side 1; frames of the blocks, if there is room for
+ * them, in that of side 2. That was the turn of side k - 3 of the tile before, which all threads of
+ * a block have read before the block sends its load of side k - 1, without which no block ends that
+ * tile. */
 template <typename Number> struct RingExchange {
     Number *unit;  /* 5 arrays: the frames of the chunks, then their multipliers */
     Number *load;  /* three turns of 2 arrays */
     Number *y;     /* two turns, of one row more: y before the block, y of the chunks */
     Number *block; /* 4 arrays over the blocks: their multipliers */
     Number *ends;  /* over the blocks: y */
-    RingFrame<Number> *frames; /* of the blocks */
-    RingLoad<Number> *loads;   /* four turns */
-    uint32_t *note;            /* of the chunks */
-    uint8_t *skip;             /* two turns: systems that are not solved */
+    RingFrame<Number>
+        *frames; /* of the blocks; null: they are kept in a turn of the loads */
+    RingLoad<Number> *loads; /* four turns */
+    uint8_t *skip;           /* two turns: systems that are not solved */
     void *end;
+    int32_t turn; /* numbers of a turn of the loads */
 
     RingExchange() = default;
     __host__ __device__ __forceinline__ RingExchange(const SideRing &s, void *memory)
     {
         const int32_t all = UnitArray(s, s.chunks).all;
         const int32_t sent = s.blocks > 1 ? s.blocks * s.width : 0;
+        RingFrame<Number> *const begin = static_cast<RingFrame<Number> *>(memory);
 
-        frames = static_cast<RingFrame<Number> *>(memory);
-        loads = reinterpret_cast<RingLoad<Number> *>(frames + sent);
+        turn = 2 * all;
+        const bool shares = sent * sizeof(RingFrame<Number>) <= turn * sizeof(Number);
+
+        frames = shares ? nullptr : begin;
+        loads = reinterpret_cast<RingLoad<Number> *>(begin + (shares ? 0 : sent));
         unit = reinterpret_cast<Number *>(loads + 4 * sent);
         load = unit + 5 * all;
-        y = load + 6 * all;
+        y = load + 3 * turn;
         block = y + 2 * UnitArray(s, s.chunks + 1).all;
         ends = block + 4 * sent;
-        note = reinterpret_cast<uint32_t *>(ends + sent);
-        skip = reinterpret_cast<uint8_t *>(note + all);
+        skip = reinterpret_cast<uint8_t *>(ends + sent);
         end = skip + 2 * s.width;
+    }
+
+    /* The loads of a side of the tile that begins with turn `base`, and that of the next tile. */
+    __device__ __forceinline__ Number *loads_of(int32_t base, int32_t side) const
+    {
+        return load + (base + side) % 3 * turn;
+    }
+    static __device__ __forceinline__ int32_t next_base(int32_t base, int32_t sides)
+    {
+        return (base + sides + 1) % 3;
+    }
+    __device__ __forceinline__ uint32_t *notes_of_chunks(int32_t base) const
+    {
+        return reinterpret_cast<uint32_t *>(loads_of(base, 1));
+    }
+    __device__ __forceinline__ RingFrame<Number> *frames_of_blocks(int32_t base) const
+    {
+        return frames != nullptr
+                   ? frames
+                   : reinterpret_cast<RingFrame<Number> *>(loads_of(base, 2));
     }
 };
 
