@@ -114,20 +114,22 @@ def test_singular_and_not_dominant_matrices_between_others(rng, dtype, axis, row
     assert error(of_others, rhs[:, others], x[:, others], 1) <= 20
 
 
-@pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize("sides", [4, 5, 6])
-@pytest.mark.parametrize("rows", [300, 1000, 1500])
+@pytest.mark.parametrize("rows", [300, 1000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_tiles_of_a_cluster_follow_each_other(rng, dtype, rows, sides, periodic):
+def test_tiles_of_a_cluster_follow_each_other(rng, dtype, rows, sides):
     """Sides of a tile are loaded and joined where those of the tile before were."""
-    matrix, rhs = batch(rng, rows, 2400, sides, 0, dtype)
+    cupy = pytest.importorskip("cupy")
+    matrix, rhs = batch(rng, rows, 40, sides, 0, dtype)
+    arrays = [cupy.tile(cupy.asarray(np.ascontiguousarray(a)), 60) for a in (*matrix, rhs)]
 
-    together = solve(matrix, rhs, 0, pivot=False, periodic=periodic)
+    together = [pysolvers.solve_tridiagonal(*arrays, axis=1, pivot=False) for _ in range(4)]
 
-    assert np.array_equal(together, solve(matrix, rhs, 0, pivot=False, periodic=periodic))
-    for b, x in zip(rhs, together, strict=True):
-        alone = solve(matrix, b[None], 0, pivot=False, periodic=periodic)[0]
-        assert np.abs(x - alone).max() <= 20 * oracle.eps(dtype) * np.abs(alone).max()
+    first = cupy.asnumpy(together[0][..., :40])
+    assert error(matrix, rhs, first, 0) <= 20
+    for x in together:
+        assert (x.reshape(sides, rows, 60, 40) == x[..., None, :40]).all()
+        assert (x == together[0]).all()
 
 
 def test_a_side_that_is_not_finite_harms_no_other(rng):
