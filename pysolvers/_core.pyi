@@ -676,7 +676,7 @@ def gceidd_step(
 ) -> tuple[int, _GceiddReport | None]: ...
 def heat_step(
     codes: tuple[int, int, int, int, int],
-    switches: tuple[int, int, int, int],
+    switches: tuple[int, int, int, int, int],
     ratios: tuple[float, float, float],
     sides: tuple[tuple[int, float, tuple[int, int, int], tuple[int, int, int]], ...],
     tables: _Array | None,

@@ -120,6 +120,9 @@ struct ps_heat {
     int32_t
         goes_on; /* before t is read, more steps of the same sides follow: its boundary
                         nodes may stay as they are */
+    int64_t
+        before; /* steps of earlier calls: a backend may add in an order that alternates
+                        from step to step */
     double *largest; /* null, or in the backend's memory: max |t| at the end, not finite
                         if any t is not finite */
     void *kept; /* null, or heat_kept() bytes that the caller keeps from call to call */

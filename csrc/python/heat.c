@@ -277,7 +277,7 @@ PyObject *
 heat_step(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int scheme, kernel, memory, type, threads, changed, device = 0;
-    long long level_step, node_step, count;
+    long long level_step, node_step, count, before;
     unsigned long long stream = 0;
     PyObject *side, *tables, *source, *k, *t, *w, *largest, *kept, *made_array;
     void *fields[2] = {NULL, NULL};
@@ -286,12 +286,12 @@ heat_step(PyObject *Py_UNUSED(module), PyObject *args)
     ps_heat h = {0};
     call in;
 
-    if (!PyArg_ParseTuple(args, "(iiiii)(iiii)(ddd)O!OO(LL)OOOOOLiO|iK:heat_step",
+    if (!PyArg_ParseTuple(args, "(iiiii)(iiiiL)(ddd)O!OO(LL)OOOOOLiO|iK:heat_step",
                           &scheme, &kernel, &memory, &h.mapping, &h.block, &h.fresh,
-                          &h.timed, &h.goes_on, &changed, &h.ratio[0], &h.ratio[1],
-                          &h.ratio[2], &PyTuple_Type, &side, &tables, &source,
-                          &level_step, &node_step, &k, &t, &w, &largest, &kept, &count,
-                          &threads, &made_array, &device, &stream)) {
+                          &h.timed, &h.goes_on, &changed, &before, &h.ratio[0],
+                          &h.ratio[1], &h.ratio[2], &PyTuple_Type, &side, &tables,
+                          &source, &level_step, &node_step, &k, &t, &w, &largest, &kept,
+                          &count, &threads, &made_array, &device, &stream)) {
         return NULL;
     }
     keeper *const own = kept == Py_None ? NULL : PyCapsule_GetPointer(kept, keeper_name);
@@ -306,6 +306,7 @@ heat_step(PyObject *Py_UNUSED(module), PyObject *args)
         borrow_largest(largest, &h.largest) < 0 || operand_made(made_array, &made) < 0) {
         return NULL;
     }
+    h.before = before;
     h.scheme = (ps_heat_scheme)scheme;
     h.kernels = (ps_heat_kernels)kernel;
     h.memory = (ps_heat_memory)memory;

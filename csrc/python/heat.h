@@ -4,8 +4,8 @@
 
 #include "numpy_api.h"
 
-/* heat_step((scheme, kernels, memory, mapping, block), (fresh, timed, goes_on, changed), ratios,
- *           sides, tables, source, (level_step, node_step), k, t, w, largest, kept, count,
+/* heat_step((scheme, kernels, memory, mapping, block), (fresh, timed, goes_on, changed, before),
+ *           ratios, sides, tables, source, (level_step, node_step), k, t, w, largest, kept, count,
  *           threads, made, device=0, stream=0)
  *     -> (status, report or None)
  *   A field has the axes of t, x last, and its dtype; ratios are those of x, y and z.

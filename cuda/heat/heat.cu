@@ -35,10 +35,29 @@ sweep(HeatRun<Real> &run, int axis, int64_t s, void *w, ps_cuda_heat_sink sink, 
                : status;
 }
 
+/* A step of heat_plane.h. */
+template <typename Real>
+ps_status
+step_plane(HeatRun<Real> &run, int64_t s, bool last)
+{
+    ps_status status = heat_plane_step(run.h, run.plane, s, run.stream);
+
+    if (status == PS_OK) {
+        status = run.clock.made(PS_HEAT_STAGE_X, last);
+    }
+    if (status == PS_OK && last) {
+        status = heat_plane_end(run.h, run.plane, s, run.stream);
+    }
+    return status == PS_OK ? run.clock.made(PS_HEAT_STAGE_Y, last) : status;
+}
+
 template <typename Real>
 ps_status
 step_peaceman_rachford(HeatRun<Real> &run, int64_t s, bool last)
 {
+    if (run.plane.is_used) {
+        return step_plane(run, s, last);
+    }
     const ps_status status = sweep(run, 0, s, run.w, HEAT_EXTRAPOLATE, last);
 
     return status == PS_OK ? sweep(run, 1, s, run.w,
@@ -226,13 +245,14 @@ const char *
 kernel_of(const ps_heat *h)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();
-    const bool is_volume = device != nullptr && heat_is_volume(h, device);
+    const bool is_whole =
+        device != nullptr && (heat_is_volume(h, device) || heat_is_plane(h, device));
     bool on_chip = device != nullptr;
 
     if (h->kernels == PS_HEAT_KERNELS_PAPER) {
         return heat_paper_kernel(h);
     }
-    for (int axis = 0; on_chip && !is_volume && axis < h->axes; axis++) {
+    for (int axis = 0; on_chip && !is_whole && axis < h->axes; axis++) {
         on_chip = heat_is_on_chip(h, axis, device);
     }
     return on_chip ? "fused" : "partition";

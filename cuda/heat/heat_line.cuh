@@ -193,6 +193,29 @@ heat_inflow(const HeatLine<Real> &line, const HeatShare<Real> &share, int group,
     return {own, ends.first};
 }
 
+/* The same where q^rows of a group does not count: only the adjacent groups do. */
+template <typename Real, typename Total>
+__device__ __forceinline__ HeatInflow<Real>
+heat_inflow_near(const HeatLine<Real> &line, const HeatShare<Real> &share, int group,
+                 const Total &total, const Real end[2])
+{
+    const int last = line.groups - 1;
+    const HeatPair<Real> first = total(0), second = total(min(1, last));
+    const HeatPair<Real> here = total(group), before = total(max(group - 1, 0)),
+                         behind = total(min(group + 1, last));
+    const Real x = last == 0 ? first.x
+                             : fma(line.first_power,
+                                   fma(line.group_spread, first.u, second.x), first.x);
+    const HeatEnds<Real> ends = heat_ends(line, {total(last).u, x}, end);
+    HeatPair<Real> own = {group > 0 ? before.u : Real(0),
+                          group < last ? fma(line.group_spread, here.u, behind.x)
+                                       : Real(0)};
+
+    own.u = fma(share.group_u, ends.first, own.u);
+    own.x += share.group_x * ends.behind + share.group_both * ends.first;
+    return {own, ends.first};
+}
+
 /* The same for a line that is one group. */
 template <typename Real>
 __device__ __forceinline__ HeatInflow<Real>

@@ -4,6 +4,7 @@
 #define PS_CUDA_HEAT_HEAT_RUN_H
 
 #include "heat/heat_clock.cuh"
+#include "heat/heat_plane.h"
 #include "heat/heat_sections.h"
 #include "heat/heat_stencils.h"
 #include "heat/heat_teams.h"
@@ -41,6 +42,7 @@ template <typename Real> struct HeatRun {
     runtime::Textures<HEAT_TEXTURES> textures = {};
     bool is_volume = false; /* steps as in heat_volume.h, without the sweeps below */
     HeatVolume<Real> volume = {};
+    HeatPlanePlan<Real> plane = {}; /* if used, steps as in heat_plane.h */
     bool on_chip[PS_HEAT_AXES] = {};
     HeatPlan<Real> plan[PS_HEAT_AXES] = {};
     HeatRows<Real> rows = {};                     /* along x */

@@ -2,6 +2,7 @@
  */
 #include "device/number.cuh"
 #include "heat/heat_factor.h"
+#include "heat/heat_plane.h"
 #include "heat/heat_run.h"
 #include "heat/heat_varied.h"
 #include "heat/heat_volume.h"
@@ -249,6 +250,10 @@ heat_sweeps_work(const ps_heat *h, size_t *bytes)
         *bytes = heat_volume_bytes(h);
         return PS_OK;
     }
+    if (status == PS_OK && heat_is_plane(h, device)) {
+        *bytes = heat_plane_bytes(h);
+        return PS_OK;
+    }
     for (int axis = 0; status == PS_OK && axis < h->axes; axis++) {
         is_varied = is_varied || !heat_is_on_chip(h, axis, device);
     }
@@ -293,6 +298,9 @@ heat_plan(HeatRun<Real> *run)
     run->is_volume = heat_is_volume(h, device);
     if (run->is_volume) {
         return heat_plan_volume(h, run->exec.work, run->stream, &run->volume);
+    }
+    if (heat_is_plane(h, device)) {
+        return heat_plan_plane(h, run->exec.work, run->stream, &run->plane);
     }
     const size_t bytes = plan_bytes(h, device),
                  wide = wide_bytes(h, wide_pitch(h, device));

@@ -43,6 +43,7 @@ class HeatState:
         self._settings, self._grid, self._sides = settings, grid, sides
         self._source = source
         self.most_steps = self._steps_at_once()
+        self._prepared = 0  # the first of the steps that are prepared
         is_delta = settings.scheme == "douglas-gunn"
         if not grid.has_kernels:
             self.most_steps = 1
@@ -133,6 +134,7 @@ class HeatState:
 
     def prepare(self, first: int, count: int) -> None:
         """Bring the data of steps `first` to `first + count - 1` to where they are read."""
+        self._prepared = first
         segment = self._grid.clock.segment
         is_there = self._segment is segment
         if not is_there:
@@ -196,7 +198,7 @@ class HeatState:
         self._kept_for = ()  # what a call keeps that raises is not used
         status, report = backend.heat_step(
             self._codes,
-            (int(is_fresh), int(s.timed), int(goes_on), int(is_changed)),
+            (int(is_fresh), int(s.timed), int(goes_on), int(is_changed), self._prepared + first),
             *arguments,
             self._kept,
             count,

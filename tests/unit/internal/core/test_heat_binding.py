@@ -77,7 +77,7 @@ class Case:
         k = self.k if self.varied else None
         status, _ = _core.heat_step(
             (_core.HEAT_SCHEMES[scheme], 0, 0, 1, 0),
-            (1, 0, 0, 0),
+            (1, 0, 0, 0, 0),
             (*self.ratio, *(0.0,) * (3 - len(self.ratio))),
             tuple(self.sides),
             self.tables,
