@@ -153,6 +153,39 @@ operator*(const Block<Real, SIDE> &a, const Block<Real, SIDE> &b)
     return c;
 }
 
+/* a - b c, whose products are not rounded apart. */
+template <typename Real, int SIDE>
+__device__ __forceinline__ Block<Real, SIDE>
+less_product(Block<Real, SIDE> a, const Block<Real, SIDE> &b, const Block<Real, SIDE> &c)
+{
+#pragma unroll
+    for (int k = 0; k < SIDE; k++) {
+#pragma unroll
+        for (int p = 0; p < SIDE; p++) {
+#pragma unroll
+            for (int q = 0; q < SIDE; q++) {
+                a.at[p][q] -= b.at[p][k] * c.at[k][q];
+            }
+        }
+    }
+    return a;
+}
+
+template <typename Real, int SIDE>
+__device__ __forceinline__ Vector<Real, SIDE>
+less_product(Vector<Real, SIDE> a, const Block<Real, SIDE> &b,
+             const Vector<Real, SIDE> &c)
+{
+#pragma unroll
+    for (int k = 0; k < SIDE; k++) {
+#pragma unroll
+        for (int p = 0; p < SIDE; p++) {
+            a.at[p] -= b.at[p][k] * c.at[k];
+        }
+    }
+    return a;
+}
+
 /* The inverse by the Gauss-Jordan elimination in place, with row exchanges, which are
  * exchanges of columns of the inverse in the opposite order. invert(x) inverts a pivot;
  * exchange(swaps) is called for each pair of rows that could be exchanged. */

@@ -199,6 +199,62 @@ lines_of(const ps_blocks &b, const BlocksJob<Real> &job, const ps_cuda_device &d
     return t;
 }
 
+/* Whether the operands of blocks have no gaps between the rows of a system, and begin at vectors. */
+template <typename Real>
+static bool
+are_dense_runs(const BlocksJob<Real> &job)
+{
+    constexpr int64_t count = 16 / sizeof(Real);
+    const int64_t side = job.side;
+    const auto is_run = [&](const BlockOperand<Real> &d, bool is_column) {
+        return reinterpret_cast<uintptr_t>(d.data) % 16 == 0 && d.outer % count == 0 &&
+               d.inner % count == 0 && d.down == (is_column ? 1 : side) &&
+               d.row == (is_column ? side : side * side) && (is_column || d.across == 1);
+    };
+
+    return job.rows * side % count == 0 && is_run(job.lower, false) &&
+           is_run(job.diag, false) && is_run(job.upper, false) && is_run(job.rhs, true) &&
+           is_run(job.x, true);
+}
+
+/* Rows of blocks of 2 and 3 in float64 that are eliminated in place, and the least lanes of a warp that
+ * have a chunk of blocks of 3: 64, 128 and 256 rows gain, 34 and 400 lose (blocks_in_place.cuh). */
+static constexpr int64_t least_in_place[] = {33, 57}, most_in_place[] = {1024, 256};
+static constexpr int32_t least_lanes_in_place = 24;
+
+/* Systems in shared memory that are eliminated in place (blocks_in_place.cuh); is_used only if they
+ * fit and it pays. */
+static BlocksLines
+in_place_of(const ps_blocks &b, const BlocksJob<double> &job,
+            const ps_cuda_device &device)
+{
+    const int64_t chunks = divided_up(b.rows, int64_t(in_place_rows));
+    const int64_t warps = divided_up(chunks, int64_t(32));
+    const bool by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
+    BlocksLines t = {};
+
+    if ((b.side != 2 && b.side != 3) || b.rows < least_in_place[b.side - 2] ||
+        b.rows > most_in_place[b.side - 2] || b.pivot == PS_PIVOT_ALWAYS ||
+        (b.side > 2 && b.definite != 0) || !by_row || !are_dense_runs(job)) {
+        return t;
+    }
+    t.shape.rows = static_cast<int32_t>(b.rows);
+    t.shape.blocks = 1;
+    t.shape.warps = static_cast<int32_t>(warps);
+    t.shape.lanes = static_cast<int32_t>(divided_up(chunks, warps));
+    t.shape.groups = warps > 1 ? 1 : 32 / t.shape.lanes;
+    t.systems = t.shape.groups;
+    t.threads = static_cast<int32_t>(32 * warps);
+    t.shared_bytes = static_cast<uint32_t>(
+        t.systems * t.shape.chunks() *
+        ((3 * b.side + 1) * b.side * in_place_rows * static_cast<int>(sizeof(double)) +
+         4 * 16));
+    t.is_in_place = t.is_used =
+        t.shared_bytes + 2 * reserved_bytes <= device.shared_bytes &&
+        (b.side == 2 || t.shape.groups * t.shape.lanes >= least_lanes_in_place);
+    return t;
+}
+
 /* Blocks of a multiprocessor whose eliminated rows of five diagonals fit into its shared
  * memory. */
 static constexpr int64_t near_blocks = 2;
@@ -431,6 +487,12 @@ job_of(const ps_blocks &all, void *work)
     set_five_rows(b, *ps_cuda_device_get(), job);
     if (job.has_rows) {
         return job;
+    }
+    if constexpr (std::is_same_v<Real, double>) {
+        job.lines = in_place_of(b, job, *ps_cuda_device_get());
+        if (job.lines.is_used) {
+            return job;
+        }
     }
     job.lines = lines_of(b, job, *ps_cuda_device_get());
     if (job.lines.is_used) {

@@ -287,6 +287,12 @@ template <typename Real, int SIDE, bool IS_BANDS> struct BlockSource {
         }
     }
 
+    /* What the call reports of the system, whose index is that of the constructor. */
+    __device__ __forceinline__ int32_t &info_at(int64_t index) const
+    {
+        return job.info[job.is_swapped ? k * job.outer + j : index];
+    }
+
     /* The number of a bad pivot for info, from 1 + its block row. */
     __device__ __forceinline__ int32_t info_of(int32_t bad) const
     {

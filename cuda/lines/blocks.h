@@ -121,6 +121,9 @@ static constexpr int64_t least_five_rows = 5;
 /* Block rows of a chunk of a divided system, and the threads of a block, at most. */
 static constexpr int lines_rows = 4, lines_threads = 128;
 
+/* Block rows of a chunk that is eliminated in place, and the threads of a block, at most. */
+static constexpr int in_place_rows = 4, in_place_threads = 256;
+
 /* Threads of a block of five_lines.cuh, at most. */
 static constexpr int five_lines_threads = 256;
 
@@ -132,6 +135,7 @@ struct BlocksLines {
     bool are_runs;  /* systems are copied as vectors without gaps */
     uint32_t pairs; /* operands that are copied by two numbers: matrix, rhs, x */
     uint32_t shared_bytes;
+    bool is_in_place; /* blocks_in_place.cuh */
 };
 
 /* ps_blocks with the batch axis of smaller stride as the inner one. */

@@ -16,7 +16,8 @@
  * as the matrix is. Other systems are marked with info -1 if they are checked. The pivots of
  * symmetric positive definite matrices are tested (BadPivot).
  *
- * For contiguous rows of 33 to 512 blocks of 2, and of five diagonals that five_lines.cuh does not
+ * For contiguous rows of 33 to 512 blocks of 2, but those of float64 without gaps
+ * (blocks_in_place.cuh), and of five diagonals that five_lines.cuh does not
  * take because they are not vectors: blocks of 2 of 64 rows take 0.73 of the time of blocks_tiles.cuh
  * (H200). Systems without gaps are copied as runs of vectors by the warp that solves them: 64, 128 and
  * 256 rows take 0.93, 0.89 and 0.92 of the time in float64, 0.94, 0.87 and 0.87 in float32; loads of

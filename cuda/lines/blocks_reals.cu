@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "lines/blocks_columns.cuh"
+#include "lines/blocks_in_place.cuh"
 #include "lines/blocks_lines.cuh"
 #include "lines/blocks_pivoted.cuh"
 #include "lines/blocks_tiles.cuh"
@@ -67,6 +68,29 @@ launch_five_lines(const BlocksJob<Real> &job, int64_t systems, cudaStream_t stre
                            : launch(five_lines_kernel<Real, 32>);
 }
 
+template <typename Real, int SIDE>
+inline ps_status
+launch_in_place(const BlocksJob<Real> &job, int64_t systems, cudaStream_t stream)
+{
+    const BlocksLines &t = job.lines;
+    const auto kernel = blocks_in_place_kernel<Real, SIDE>;
+    int fit = 0;
+    const cudaError_t error = resident(kernel, t.threads, t.shared_bytes, 1, &fit);
+    const int64_t tiles = divided_up(systems, int64_t(t.systems));
+
+    if (error != cudaSuccess || fit == 0) {
+        return PS_DEVICE_FAILURE;
+    }
+    const ps_status status =
+        Launch(std::min<int64_t>(tiles, fit), t.threads, t.shared_bytes, stream)
+            .run(kernel, job);
+
+    return status != PS_OK || job.checks || job.info == nullptr
+               ? status
+               : Launch(divided_up(systems, blocks_threads), blocks_threads, 0, stream)
+                     .run(blocks_again_kernel<Real, SIDE>, job);
+}
+
 template <typename Real, int SIDE, bool IS_BANDS>
 inline ps_status
 launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
@@ -87,8 +111,13 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
             status = launch_five_lines(job, systems, stream);
         }
     }
+    if constexpr (std::is_same_v<Real, double> && SIDE < 4 && !IS_BANDS) {
+        if (job.lines.is_in_place) {
+            status = launch_in_place<Real, SIDE>(job, systems, stream);
+        }
+    }
     if constexpr (SIDE == 2) {
-        if (job.lines.is_used) {
+        if (job.lines.is_used && !job.lines.is_in_place) {
             const BlocksLines &t = job.lines;
             const auto kernel = blocks_lines_kernel<Real, SIDE, IS_BANDS>;
             int fit = 0;

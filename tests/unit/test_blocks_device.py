@@ -125,6 +125,29 @@ def test_blocks_from_both_ends(device_library, rng, side, rows, dtype):
         near(x[good], solve_block_tridiagonal(*operands, pivot=False)[good])
 
 
+@pytest.mark.parametrize("rows", [34, 64, 130, 256, 1000])
+@pytest.mark.parametrize("side", [2, 3, 4])
+def test_blocks_that_are_eliminated_in_place(device_library, rng, side, rows):
+    """Chunks of a part of a warp and of some warps; permutations as pivots; definite matrices."""
+    library = device_library
+    operands = blocks(rng, (11,), -1, rows, side, 1, "float64")
+    operands[1][3, 1::5] = np.roll(operands[1][3, 1::5], 1, 1)
+    for pivot in (None, False):
+        x = solve_block_tridiagonal(*(library.array(a) for a in operands), pivot=pivot)
+        near(library.get(x), solve_block_tridiagonal(*operands, pivot=pivot))
+    lower, diag, upper, rhs = blocks(rng, (11,), -1, rows, side, 1, "float64")
+    diag = np.roll(diag, -1, -2) + np.roll(diag, -1, -2).swapaxes(-1, -2)
+    lower[:, 1:] = upper[:, :-1].swapaxes(-1, -2)
+    definite = [lower, diag, upper, rhs]
+    options = {"assume": "positive definite"}
+    x = solve_block_tridiagonal(*(library.array(a) for a in definite), **options)
+    near(library.get(x), solve_block_tridiagonal(*definite, **options))
+    diag[7, 6] = -np.eye(side)
+    with pytest.raises(SingularSystemError) as caught:
+        solve_block_tridiagonal(*(library.array(a) for a in definite), **options)
+    assert caught.value.systems.tolist() == [[7]]
+
+
 @pytest.mark.parametrize("side", [2, 3, 4])
 def test_results_in_place_and_systems_that_need_exchanges(device_library, rng, side):
     library = device_library
