@@ -14,6 +14,7 @@
  * With PS_COLUMNS neighbouring systems are stored side by side, as the right-hand sides
  * lie in memory, so that the column kernels read whole sectors.
  */
+#include "lines/compact/compact.h"
 #include "lines/differences.h"
 #include "lines/layout.h"
 #include "lines/methods.h"
@@ -472,35 +473,66 @@ in_place(const ps_differences *d)
     return b;
 }
 
-static bool
-makes_differences(const ps_factor *f, const ps_differences *d, size_t *bytes)
+/* How the differences are made and solved for: by recurrences, or in tiles or panels of the first factor, 2 words
+ * per value; otherwise they are stored in x and then replaced by the solution, 4 words. A second factor
+ * moves 2 more, except with recurrences. */
+enum class DifferenceMethod { recurrences, source, stored };
+
+static DifferenceMethod
+difference_method(const ps_factor *f, const ps_differences *d, size_t *bytes)
 {
     const ps_factor_rhs b = sides_of(d);
     const ps_tridiag t = systems_for(f, &b);
+    const bool has_source = layout_of(f).is_kept && f->pivot == PS_PIVOT_NEVER &&
+                            ps_cuda_shared_differences_work(&t, bytes) == PS_OK;
 
-    return layout_of(f).is_kept && f->pivot == PS_PIVOT_NEVER &&
-           ps_cuda_shared_differences_work(&t, bytes) == PS_OK;
+    if (has_source ? compact::ps_cuda_compact_is_faster(d)
+                   : compact::ps_cuda_compact_accepts(d)) {
+        return DifferenceMethod::recurrences;
+    }
+    return has_source ? DifferenceMethod::source : DifferenceMethod::stored;
 }
 
-/* One kernel makes the differences and solves, 2 words per value; otherwise the differences are
- * stored in x and then replaced by the solution, 4 words. */
 ps_status
-ps_cuda_difference_solve_work(const ps_factor *f, const ps_differences *d,
+ps_cuda_difference_solve_work(ps_difference_factors f, const ps_differences *d,
                               const ps_exec *exec, size_t *bytes)
 {
-    const ps_status status = ps_differences_check(d, f);
+    ps_status status = ps_differences_check(d, f);
+    size_t most = 0, needed = 0;
 
     *bytes = 0;
-    if (status != PS_OK || d->outer * d->inner == 0 || makes_differences(f, d, bytes)) {
+    if (status != PS_OK || d->outer * d->inner == 0) {
         return status;
     }
+    const DifferenceMethod method = difference_method(f.first, d, &most);
     const ps_factor_rhs b = in_place(d);
 
-    return ps_cuda_factor_work(f, &b, exec, bytes);
+    if (method == DifferenceMethod::recurrences) {
+        return PS_OK;
+    }
+    if (method == DifferenceMethod::stored) {
+        status = ps_cuda_factor_work(f.first, &b, exec, &most);
+    }
+    if (status == PS_OK && f.second != nullptr) {
+        status = ps_cuda_factor_work(f.second, &b, exec, &needed);
+    }
+    *bytes = most > needed ? most : needed;
+    return status;
+}
+
+static ps_status
+solve_by_source(const ps_factor *f, const ps_differences *d, const ps_exec *exec)
+{
+    const ps_factor_rhs b = sides_of(d);
+    const ps_tridiag t = systems_for(f, &b);
+    const char *const store = static_cast<const char *>(f->store);
+
+    return ps_cuda_shared_differences(&t, *d, store + layout_of(f).kept[0], exec);
 }
 
 ps_status
-ps_cuda_difference_solve(const ps_factor *f, const ps_differences *d, const ps_exec *exec)
+ps_cuda_difference_solve(ps_difference_factors f, const ps_differences *d,
+                         const ps_exec *exec)
 {
     size_t bytes;
     ps_status status = ps_cuda_difference_solve_work(f, d, exec, &bytes);
@@ -511,20 +543,24 @@ ps_cuda_difference_solve(const ps_factor *f, const ps_differences *d, const ps_e
     if (bytes > exec->work_bytes) {
         return PS_WORK_TOO_SMALL;
     }
-    if (makes_differences(f, d, &bytes)) {
-        const ps_factor_rhs b = sides_of(d);
-        const ps_tridiag t = systems_for(f, &b);
-        const char *const store = static_cast<const char *>(f->store);
+    const DifferenceMethod method = difference_method(f.first, d, &bytes);
+    const ps_factor_rhs b = in_place(d);
 
-        return ps_cuda_shared_differences(&t, *d, store + layout_of(f).kept[0], exec);
+    if (method == DifferenceMethod::recurrences) {
+        return compact::ps_cuda_compact_solve(d, ps_cuda_stream(exec));
     }
-    status = ps_cuda_differences(d, exec);
-    if (status == PS_OK) {
-        const ps_factor_rhs b = in_place(d);
-
-        status = ps_cuda_factor_solve(f, &b, exec);
+    if (method == DifferenceMethod::source) {
+        status = solve_by_source(f.first, d, exec);
     }
-    return status;
+    else {
+        status = ps_cuda_differences(d, exec);
+        if (status == PS_OK) {
+            status = ps_cuda_factor_solve(f.first, &b, exec);
+        }
+    }
+    return status == PS_OK && f.second != nullptr
+               ? ps_cuda_factor_solve(f.second, &b, exec)
+               : status;
 }
 
 } // namespace pysolvers

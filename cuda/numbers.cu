@@ -55,15 +55,15 @@ differences(const ps_differences *d, const ps_exec *exec)
 }
 
 static ps_status
-difference_solve_work(const ps_factor *f, const ps_differences *d, const ps_exec *exec,
-                      size_t *bytes)
+difference_solve_work(ps_difference_factors f, const ps_differences *d,
+                      const ps_exec *exec, size_t *bytes)
 {
     return on_device(exec,
                      [=] { return ps_cuda_difference_solve_work(f, d, exec, bytes); });
 }
 
 static ps_status
-difference_solve(const ps_factor *f, const ps_differences *d, const ps_exec *exec)
+difference_solve(ps_difference_factors f, const ps_differences *d, const ps_exec *exec)
 {
     return on_device(exec, [=] { return ps_cuda_difference_solve(f, d, exec); });
 }

@@ -384,8 +384,8 @@ def rates(
     /,
 ) -> int: ...
 def differences(
-    by: tuple[int, bool, float, float, tuple[tuple[float, ...], tuple[float, ...]]],
-    factor: Factor | None,
+    by: tuple[int, bool, float, float, float, float, tuple[tuple[float, ...], tuple[float, ...]]],
+    factors: tuple[Factor, ...],
     f: _Array,
     x: _Array,
     threads: int,
@@ -394,8 +394,8 @@ def differences(
     /,
 ) -> int: ...
 def differences_direct(
-    by: tuple[int, bool, float, float, tuple[tuple[float, ...], tuple[float, ...]]],
-    factor: Factor,
+    by: tuple[int, bool, float, float, float, float, tuple[tuple[float, ...], tuple[float, ...]]],
+    factors: tuple[Factor, ...],
     f: object,
     axis: object,
     out: object,
@@ -403,8 +403,8 @@ def differences_direct(
     /,
 ) -> Any: ...
 def differences_borrowed(
-    by: tuple[int, bool, float, float, tuple[tuple[float, ...], tuple[float, ...]]],
-    factor: Factor,
+    by: tuple[int, bool, float, float, float, float, tuple[tuple[float, ...], tuple[float, ...]]],
+    factors: tuple[Factor, ...],
     f: object,
     axis: object,
     out: object,

@@ -1,8 +1,15 @@
 /* differences_check.c - checks of the struct of ps_differences.h, for all backends. */
 #include "ps_differences.h"
 
+static int
+fits(const ps_differences *d, const ps_factor *f)
+{
+    return f == NULL ||
+           (f->dtype == d->dtype && f->rows == d->rows && f->outer * f->inner == 1);
+}
+
 ps_status
-ps_differences_check(const ps_differences *d, const ps_factor *f)
+ps_differences_check(const ps_differences *d, ps_difference_factors f)
 {
     const int64_t least = 2 * PS_DIFFERENCE_ENDS + 1;
 
@@ -24,9 +31,5 @@ ps_differences_check(const ps_differences *d, const ps_factor *f)
     if (d->outer * d->inner > 0 && d->f.data == d->x.data) {
         return PS_BAD_LAYOUT;
     }
-    if (f != NULL &&
-        (f->dtype != d->dtype || f->rows != d->rows || f->outer * f->inner != 1)) {
-        return PS_BAD_ARGUMENT;
-    }
-    return PS_OK;
+    return fits(d, f.first) && fits(d, f.second) ? PS_OK : PS_BAD_ARGUMENT;
 }

@@ -48,7 +48,7 @@ ps_status
 ps_cpu_differences(const ps_differences *d, const ps_exec *exec)
 {
     static const ps_body bodies[] = {all_f32, all_f64, all_c64, all_c128};
-    const ps_status status = ps_differences_check(d, NULL);
+    const ps_status status = ps_differences_check(d, (ps_difference_factors){NULL, NULL});
 
     if (status != PS_OK || d->outer * d->inner == 0) {
         return status;
@@ -108,7 +108,7 @@ block_lines(const ps_differences *d, const ps_exec *exec)
 
 /* The last block has fewer lines, which may need another workspace. */
 ps_status
-ps_cpu_difference_solve_work(const ps_factor *f, const ps_differences *d,
+ps_cpu_difference_solve_work(ps_difference_factors f, const ps_differences *d,
                              const ps_exec *exec, size_t *bytes)
 {
     ps_status status = ps_differences_check(d, f);
@@ -124,16 +124,21 @@ ps_cpu_difference_solve_work(const ps_factor *f, const ps_differences *d,
     for (int k = 0; k < 2 && status == PS_OK; k++) {
         const ps_differences block = block_of(d, firsts[k], count);
         const ps_factor_rhs sides = sides_of(&block);
-        size_t needed = 0;
+        const ps_factor *const both[] = {f.first, f.second};
 
-        status = ps_cpu_factor_work(f, &sides, exec, &needed);
-        *bytes = needed > *bytes ? needed : *bytes;
+        for (int i = 0; i < 2 && status == PS_OK && both[i] != NULL; i++) {
+            size_t needed = 0;
+
+            status = ps_cpu_factor_work(both[i], &sides, exec, &needed);
+            *bytes = needed > *bytes ? needed : *bytes;
+        }
     }
     return status;
 }
 
 ps_status
-ps_cpu_difference_solve(const ps_factor *f, const ps_differences *d, const ps_exec *exec)
+ps_cpu_difference_solve(ps_difference_factors f, const ps_differences *d,
+                        const ps_exec *exec)
 {
     ps_status status = ps_differences_check(d, f);
 
@@ -149,7 +154,10 @@ ps_cpu_difference_solve(const ps_factor *f, const ps_differences *d, const ps_ex
 
         status = ps_cpu_differences(&block, exec);
         if (status == PS_OK) {
-            status = ps_cpu_factor_solve(f, &sides, exec);
+            status = ps_cpu_factor_solve(f.first, &sides, exec);
+        }
+        if (status == PS_OK && f.second != NULL) {
+            status = ps_cpu_factor_solve(f.second, &sides, exec);
         }
     }
     return status;

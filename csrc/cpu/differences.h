@@ -6,9 +6,9 @@
 
 /* Entries of the table of ps_numbers.h. */
 ps_status ps_cpu_differences(const ps_differences *d, const ps_exec *exec);
-ps_status ps_cpu_difference_solve_work(const ps_factor *f, const ps_differences *d,
+ps_status ps_cpu_difference_solve_work(ps_difference_factors f, const ps_differences *d,
                                        const ps_exec *exec, size_t *bytes);
-ps_status ps_cpu_difference_solve(const ps_factor *f, const ps_differences *d,
+ps_status ps_cpu_difference_solve(ps_difference_factors f, const ps_differences *d,
                                   const ps_exec *exec);
 
 #endif

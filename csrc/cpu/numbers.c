@@ -23,7 +23,8 @@ PS_IN_DEFAULT_MODE(modes, ps_cpu_modes, (const ps_modes *p, const ps_exec *exec)
 PS_IN_DEFAULT_MODE(differences, ps_cpu_differences,
                    (const ps_differences *d, const ps_exec *exec), (d, exec))
 PS_IN_DEFAULT_MODE(difference_solve, ps_cpu_difference_solve,
-                   (const ps_factor *f, const ps_differences *d, const ps_exec *exec),
+                   (ps_difference_factors f, const ps_differences *d,
+                    const ps_exec *exec),
                    (f, d, exec))
 
 static const ps_number_entries entries = {

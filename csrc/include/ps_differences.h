@@ -22,7 +22,8 @@ enum { PS_DIFFERENCE_ENDS = 2, PS_DIFFERENCE_POINTS = 64, PS_DIFFERENCE_SECOND =
  *
  * in rows i = 0 and 1 instead the sums of end[i][k] (f[k] - f[i]) over the first points[i] points,
  * in the last two rows s times the same sums from the other end. With PS_PERIODIC the grid is a
- * ring, and the ends have the weights of the other rows. x gets g, or the solution of F x = g;
+ * ring, and the ends have the weights of the other rows. x gets g, or the solution of
+ * F x = g, or that of G F x = g with a second factor;
  * x overlaps no f. Complex numbers have real weights. Strides as of a ps_tridiag.
  * rows >= points[i], and rows >= 5. */
 typedef struct {
@@ -33,12 +34,19 @@ typedef struct {
     ps_output x;
     int32_t is_even, points[PS_DIFFERENCE_ENDS];
     double near, far;
+    double
+        off_diagonal[2]; /* a if F, or the second factor, has the rows (a, 1, a); 0 if it
+                               may have others */
     double end[PS_DIFFERENCE_ENDS][PS_DIFFERENCE_POINTS];
 } ps_differences;
 
-/* Check all that the struct alone determines; with a factor F of one matrix, which may be
- * null, also that it fits. */
-ps_status ps_differences_check(const ps_differences *d, const ps_factor *f);
+/* The factors F and G of one matrix each; G may be null, and both for the differences alone. */
+typedef struct {
+    const ps_factor *first, *second;
+} ps_difference_factors;
+
+/* Check all that the struct alone determines, and that the factors fit. */
+ps_status ps_differences_check(const ps_differences *d, ps_difference_factors f);
 
 #ifdef __cplusplus
 }

@@ -33,11 +33,11 @@ typedef struct {
                        const ps_exec *exec); /* null: of the host only */
 
     /* differences() of any dtype on a host and of real numbers on a device, without workspace;
-     * difference_solve() solves with a factor of one matrix and PS_PIVOT_NEVER. */
+     * difference_solve() solves with factors of one matrix each and PS_PIVOT_NEVER. */
     ps_status (*differences)(const ps_differences *d, const ps_exec *exec);
-    ps_status (*difference_solve_work)(const ps_factor *f, const ps_differences *d,
+    ps_status (*difference_solve_work)(ps_difference_factors f, const ps_differences *d,
                                        const ps_exec *exec, size_t *bytes);
-    ps_status (*difference_solve)(const ps_factor *f, const ps_differences *d,
+    ps_status (*difference_solve)(ps_difference_factors f, const ps_differences *d,
                                   const ps_exec *exec);
 } ps_number_entries;
 

@@ -26,14 +26,16 @@ read_end(PyObject *weights, int32_t *points, double *end)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Read (flags, is_even, near, far, (end, end)): 0, or -1 with an exception. */
+/* Read (flags, is_even, near, far, off_diagonal, the same of the second factor, (end, end)): 0, or -1
+ * with an exception. */
 static int
 read_weights(PyObject *by, ps_differences *d)
 {
     PyObject *ends[PS_DIFFERENCE_ENDS];
 
-    if (!PyArg_ParseTuple(by, "Ipdd(O!O!):differences", &d->flags, &d->is_even, &d->near,
-                          &d->far, &PyTuple_Type, &ends[0], &PyTuple_Type, &ends[1])) {
+    if (!PyArg_ParseTuple(by, "Ipdddd(O!O!):differences", &d->flags, &d->is_even,
+                          &d->near, &d->far, &d->off_diagonal[0], &d->off_diagonal[1],
+                          &PyTuple_Type, &ends[0], &PyTuple_Type, &ends[1])) {
         return -1;
     }
     for (int k = 0; k < PS_DIFFERENCE_ENDS; k++) {
@@ -44,22 +46,42 @@ read_weights(PyObject *by, ps_differences *d)
     return 0;
 }
 
-/* Compute with a factor, or without if it is null: 0, or -1 with an exception. */
+/* Read a tuple of at most two factors: 0, or -1 with an exception. */
 static int
-run(const ps_factor *f, const ps_differences *d, call *c, ps_status *status)
+read_factors(PyObject *factors, PyTypeObject *type, ps_difference_factors *f)
+{
+    const ps_factor **const both[] = {&f->first, &f->second};
+    const Py_ssize_t count = PyTuple_Check(factors) ? PyTuple_GET_SIZE(factors) : -1;
+
+    if (count < 0 || count > 2) {
+        PyErr_SetString(PyExc_TypeError, "factors: need a tuple of at most two");
+        return -1;
+    }
+    for (Py_ssize_t k = 0; k < count; k++) {
+        *both[k] = factor_of(PyTuple_GET_ITEM(factors, k), type);
+        if (*both[k] == NULL) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Compute with factors, or without if there is none: 0, or -1 with an exception. */
+static int
+run(ps_difference_factors f, const ps_differences *d, call *c, ps_status *status)
 {
     const ps_number_entries *const entries = ps_number_entries_get();
     size_t bytes = 0;
 
-    *status = f == NULL ? ps_differences_check(d, NULL)
-                        : entries->difference_solve_work(f, d, &c->exec, &bytes);
+    *status = f.first == NULL ? ps_differences_check(d, f)
+                              : entries->difference_solve_work(f, d, &c->exec, &bytes);
     const int started = call_start(c, *status, bytes);
 
     if (started <= 0) {
         return started;
     }
-    *status = f == NULL ? entries->differences(d, &c->exec)
-                        : entries->difference_solve(f, d, &c->exec);
+    *status = f.first == NULL ? entries->differences(d, &c->exec)
+                              : entries->difference_solve(f, d, &c->exec);
     return call_finish(c);
 }
 
@@ -69,24 +91,20 @@ differences(PyObject *module, PyObject *args)
     const module_state *const state = PyModule_GetState(module);
     int threads, device = 0;
     unsigned long long stream = 0;
-    PyObject *by, *factor, *f, *x;
-    const ps_factor *made = NULL;
+    PyObject *by, *factors, *f, *x;
+    ps_difference_factors made = {NULL, NULL};
     ps_differences d = {0};
     ps_status status;
     operand in, out;
     call c;
 
-    if (!PyArg_ParseTuple(args, "O!OOOi|iK:differences", &PyTuple_Type, &by, &factor, &f,
+    if (!PyArg_ParseTuple(args, "O!OOOi|iK:differences", &PyTuple_Type, &by, &factors, &f,
                           &x, &threads, &device, &stream) ||
-        read_weights(by, &d) < 0 || operand_read(f, "f", &in) < 0 ||
-        operand_write(x, "x", &out) < 0 || operand_match(&out, &in, in.rows) < 0) {
+        read_weights(by, &d) < 0 ||
+        read_factors(factors, state->factor_type, &made) < 0 ||
+        operand_read(f, "f", &in) < 0 || operand_write(x, "x", &out) < 0 ||
+        operand_match(&out, &in, in.rows) < 0) {
         return NULL;
-    }
-    if (factor != Py_None) {
-        made = factor_of(factor, state->factor_type);
-        if (made == NULL) {
-            return NULL;
-        }
     }
     d.dtype = in.dtype;
     d.rows = in.rows;
@@ -101,7 +119,7 @@ differences(PyObject *module, PyObject *args)
 }
 
 /* differences_direct(): solves with a factor that need no planning, as those of direct.c. */
-enum { BY, FACTOR, VALUES, AXIS, OUT, THREADS, ARGUMENTS };
+enum { BY, FACTORS, VALUES, AXIS, OUT, THREADS, ARGUMENTS };
 
 /* Compute for the arguments of differences_direct() on this device and stream. */
 static PyObject *
@@ -115,15 +133,20 @@ compute_plain(PyObject *module, PyObject *const *args, int device,
     int threads;
     call c;
 
-    const ps_factor *const made = factor_of(args[FACTOR], state->factor_type);
+    ps_difference_factors made = {NULL, NULL};
 
-    if (made == NULL || read_weights(args[BY], &d) < 0) {
+    if (read_factors(args[FACTORS], state->factor_type, &made) < 0 ||
+        read_weights(args[BY], &d) < 0) {
+        return NULL;
+    }
+    if (made.first == NULL) {
+        PyErr_SetString(PyExc_ValueError, "factors: need one");
         return NULL;
     }
     const PyArrayObject *const f = plain_sides(&p, args[VALUES], args[AXIS]);
 
-    if (f == NULL || !operand_dtype(p.type, &d.dtype) || d.dtype != made->dtype ||
-        p.rows != made->rows || !plain_stride(&p, f, &d.f.stride) ||
+    if (f == NULL || !operand_dtype(p.type, &d.dtype) || d.dtype != made.first->dtype ||
+        p.rows != made.first->rows || !plain_stride(&p, f, &d.f.stride) ||
         !plain_threads(args[THREADS], &threads)) {
         Py_RETURN_NOTIMPLEMENTED;
     }
@@ -194,8 +217,8 @@ differences_borrowed(PyObject *module, PyObject *const *args, Py_ssize_t count)
     PyObject *answer = NULL;
 
     if (taken > 0) {
-        PyObject *const given[ARGUMENTS] = {args[BY],   args[FACTOR], l.arrays[0],
-                                            args[AXIS], l.arrays[1],  args[THREADS]};
+        PyObject *const given[ARGUMENTS] = {args[BY],   args[FACTORS], l.arrays[0],
+                                            args[AXIS], l.arrays[1],   args[THREADS]};
 
         answer = borrowed_answer(&l, compute_plain(module, given, l.device, l.stream));
     }
@@ -208,15 +231,15 @@ differences_borrowed(PyObject *module, PyObject *const *args, Py_ssize_t count)
 
 PyDoc_STRVAR(
     differences_doc,
-    "differences($module, by, factor, f, x, threads, device=0, stream=0, /)\n--\n\n"
-    "Write the differences of f, or solve for them with a Factor; by: (flags, "
-    "is_even, near, far, (end, end)); return status.");
+    "differences($module, by, factors, f, x, threads, device=0, stream=0, /)\n--\n\n"
+    "Write the differences of f, or solve for them with one or two Factors; by: (flags, "
+    "is_even, near, far, off_diagonal, second off_diagonal, (end, end)); return status.");
 PyDoc_STRVAR(differences_direct_doc,
-             "differences_direct($module, by, factor, f, axis, out, threads, /)\n--\n\n"
+             "differences_direct($module, by, factors, f, axis, out, threads, /)\n--\n\n"
              "Return the solution for the differences of f, a status that is not OK, or "
              "NotImplemented if the call needs planning.");
 PyDoc_STRVAR(differences_borrowed_doc,
-             "differences_borrowed($module, by, factor, f, axis, out, threads, device, "
+             "differences_borrowed($module, by, factors, f, axis, out, threads, device, "
              "library, /)\n--\n\n"
              "differences_direct() for arrays of a library.");
 

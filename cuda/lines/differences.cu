@@ -1,7 +1,8 @@
 /* differences.cu - differences alone, 2 words per value: neighbouring threads have
- * neighbouring values, and find those of other rows in the cache. For layouts and lengths
- * whose solve takes no source: with this kernel a compact derivative of accuracy 6 of lines of
- * 256 values in float64 has 0.29 of the speed of a copy, by array operations 0.09 (H200).
+ * neighbouring values, and find those of other rows in the cache. For five diagonals, which have
+ * few rows here, and for layouts and matrices whose solve takes no source: with this kernel a
+ * compact derivative of accuracy 6 of lines of 256 values in float64 has 0.29 of the speed of a copy,
+ * by array operations 0.09 (H200).
  */
 #include "lines/differences.cuh"
 
@@ -50,7 +51,7 @@ template <typename Real> struct EachDifference {
 ps_status
 ps_cuda_differences(const ps_differences *d, const ps_exec *exec)
 {
-    ps_status status = ps_differences_check(d, nullptr);
+    ps_status status = ps_differences_check(d, {nullptr, nullptr});
     ps_tridiag t = {};
 
     if (status == PS_OK && !ps_is_real(d->dtype)) {

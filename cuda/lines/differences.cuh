@@ -7,6 +7,17 @@
 
 namespace pysolvers::lines {
 
+/* The difference in an inner row, from the values of five rows. */
+template <bool IS_EVEN, typename Real>
+__device__ __forceinline__ Real
+inner_difference(Real near, Real far, Real before2, Real before, Real own, Real after,
+                 Real after2)
+{
+    return IS_EVEN ? near * ((after - own) + (before - own)) +
+                         far * ((after2 - own) + (before2 - own))
+                   : near * (after - before) + far * (after2 - before2);
+}
+
 /* The weights of the differences of a line of `rows` rows. */
 template <typename Real> struct Differences {
     static constexpr int ends = PS_DIFFERENCE_ENDS, most = PS_DIFFERENCE_POINTS;
@@ -19,6 +30,7 @@ template <typename Real> struct Differences {
         first[ends]; /* first: that of the first weight; negative: of a ring */
     Real end[ends][most];
 
+    Differences() = default;
     explicit Differences(const ps_differences &d)
         : near(static_cast<Real>(d.near)), far(static_cast<Real>(d.far)),
           sign(static_cast<Real>(d.is_even ? 1 : -1)), rows(static_cast<int32_t>(d.rows)),
@@ -41,14 +53,11 @@ template <typename Real> struct Differences {
         return sign > Real(0);
     }
 
-    /* The difference in an inner row, from the values of five rows. */
     template <bool IS_EVEN>
     __device__ __forceinline__ Real inner(Real before2, Real before, Real own, Real after,
                                           Real after2) const
     {
-        return IS_EVEN ? near * ((after - own) + (before - own)) +
-                             far * ((after2 - own) + (before2 - own))
-                       : near * (after - before) + far * (after2 - before2);
+        return inner_difference<IS_EVEN>(near, far, before2, before, own, after, after2);
     }
 
     /* Rows 0, 1, rows-1 and rows-2 are the ends 0, 1, 2 and 3. */

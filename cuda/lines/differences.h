@@ -14,9 +14,9 @@ ps_status ps_cuda_differences(const ps_differences *d, const ps_exec *exec);
 namespace pysolvers {
 
 /* In factor.cu. */
-ps_status ps_cuda_difference_solve_work(const ps_factor *f, const ps_differences *d,
+ps_status ps_cuda_difference_solve_work(ps_difference_factors f, const ps_differences *d,
                                         const ps_exec *exec, size_t *bytes);
-ps_status ps_cuda_difference_solve(const ps_factor *f, const ps_differences *d,
+ps_status ps_cuda_difference_solve(ps_difference_factors f, const ps_differences *d,
                                    const ps_exec *exec);
 
 } // namespace pysolvers

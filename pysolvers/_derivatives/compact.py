@@ -127,8 +127,8 @@ def compact_derivative(
     differs in the first and the last entry of the diagonal; the right sides of the first and the
     last row are changed accordingly. Shorter grids with ends are solved with five diagonals.
 
-    The differences are made where the first systems are solved, so that each value is read once and
-    written once, with `accuracy` 8 twice.
+    The differences are made where the systems are solved, so that each value is read once and
+    written once.
 
     The factors of the matrices are kept, those of 16 grids of up to 65536 points, until
     `clear_cache`.
@@ -179,9 +179,9 @@ def compact_derivative(
         dtype = dtype_of(own).name
         if dtype in ("float32", "float64"):
             first, *others = _factors_of(*which, dtype)
-            x = first.solve_differences_directly(f, place, by, out, threads, _NAME)
+            x = first.solve_differences_directly(f, place, by, others, out, threads, _NAME)
             if x is not None:
-                return _solve_others(x, others, place, threads)
+                return x
     host_out: Any = out if ordinal is not None or out is None else library_of(out).host_view(out)
     call = prepare({"f": own}, None, _OPERATION, Choice(axis=place, out=host_out, threads=threads))
     if is_short:
@@ -190,18 +190,10 @@ def compact_derivative(
             host_out[...] = x
     else:
         first, *others = _factors_of(*which, real_of(call.dtype).name)
-        x = _solve_others(first.solve_differences(call, by), others, place, threads)
+        x = first.solve_differences(call, by, *others)
     if out is not None:
         return out
     return x if ordinal is not None else library_of(f).from_host(x, f)
-
-
-def _solve_others(x: Any, factors: list[TridiagonalFactor], axis: int, threads: Any) -> Any:
-    """Solve with further matrices, in place if the library can."""
-    for factor in factors:
-        to = x if library_of(x).mutable else None
-        x = factor.solve(x, axis=axis, out=to, threads=threads)
-    return x
 
 
 def _check_options(order: int, accuracy: int, spacing: float, closure: int | None) -> float:
@@ -249,7 +241,10 @@ def _differences_of(
     rows = [tuple(value / whole for value in line) for line in ends]
     if len(rows) == 1:
         rows.append((near if is_even else -near, 0.0, near))
-    return Differences(flags, is_even, near, far, (rows[0], rows[1]))
+    sides = (float(formula.alpha), 0.0)
+    if which[1] == 8:
+        sides = split(order).sides if splits else (0.0, 0.0)
+    return Differences(flags, is_even, near, far, *sides, (rows[0], rows[1]))
 
 
 def _solve_pentadiagonal(right: Any, axis: int, order: int, ordinal: int | None) -> Any:

@@ -545,25 +545,39 @@ class TridiagonalFactor:
             operation="TridiagonalFactor.solve",
         )
 
-    def solve_differences(self, call: Prepared, by: Differences) -> Any:
-        """Solve for the differences of the only operand of a call, with one matrix."""
-        factors = self._factors
-        core, values = factors.core, call.operands[call.operation.leader]
-        if call.dtype != self.dtype:
-            stride = values.strides[call.shape.axis]
-            several = prod(call.shape.batch) > 1
-            core = self._core_for(factors, call.dtype, call.shape.rows, stride, several)
-            call = call._replace(paired=core is factors.core)
-        return differentiate(call, by, core)
+    def solve_differences(self, call: Prepared, by: Differences, *others: TridiagonalFactor) -> Any:
+        """Solve for the differences of the only operand of a call, with one matrix.
+
+        Further factors solve for what this one has found; one factor is that of one matrix, too.
+        """
+        values = call.operands[call.operation.leader]
+        stride, several = values.strides[call.shape.axis], prod(call.shape.batch) > 1
+        cores, paired = [], call.paired
+        for factor in (self, *others):
+            kept = factor._factors
+            core = kept.core
+            if call.dtype != factor.dtype:
+                core = factor._core_for(kept, call.dtype, call.shape.rows, stride, several)
+                paired = core is kept.core
+            cores.append(core)
+        return differentiate(call._replace(paired=paired), by, tuple(cores))
 
     def solve_differences_directly(
-        self, f: Any, axis: int, by: Differences, out: Any, threads: Any, operation: str
+        self,
+        f: Any,
+        axis: int,
+        by: Differences,
+        others: Sequence[TridiagonalFactor],
+        out: Any,
+        threads: Any,
+        operation: str,
     ) -> Any:
         """Do the same in one call of the extension if `f` and `out` need no planning, or None."""
         access = None if type(f) is np.ndarray else fast_access_of(f, self._device)
         if access is None and (self._device != "cpu" or type(f) is not np.ndarray):
             return None
-        arguments = (by, self._factors.core, f, axis, out, threads)
+        cores = tuple(factor._factors.core for factor in (self, *others))
+        arguments = (by, cores, f, axis, out, threads)
         if access is None:
             answer = self._backend.differences_direct(*arguments)
         else:

@@ -93,11 +93,13 @@ class Differences(NamedTuple):
     is_even: bool
     near: float
     far: float
+    off_diagonal: float  # a of a matrix with the rows (a, 1, a); 0 for any matrix
+    second: float  # that of the second matrix
     ends: tuple[tuple[float, ...], tuple[float, ...]]
 
 
-def differentiate(call: Prepared, by: Differences, core: Any = None) -> Any:
-    """Return the differences of the only operand, or solve for them with the factor of a matrix.
+def differentiate(call: Prepared, by: Differences, cores: tuple[Any, ...] = ()) -> Any:
+    """Return the differences of the only operand, or solve for them with the factors of matrices.
 
     The result may overlap the operand. Of complex values, a real matrix solves for real and
     imaginary parts.
@@ -111,7 +113,7 @@ def differentiate(call: Prepared, by: Differences, core: Any = None) -> Any:
         backend = target.backend
         status = backend.differences(
             by,
-            core,
+            cores,
             lines.lines[call.operation.leader],
             lines.lines[_RESULT],
             call.threads,

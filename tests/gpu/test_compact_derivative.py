@@ -6,8 +6,9 @@ import pytest
 from pysolvers import compact_derivative
 
 CASES = [(order, accuracy) for order in (1, 2) for accuracy in (4, 6, 8)]
-# Rows of chunks, warps, teams, groups of panels, and of systems that no block holds.
-ROWS = [10, 13, 17, 18, 33, 34, 52, 129, 257, 416, 417, 512, 545, 1000, 1089, 2049, 4352, 9001]
+# Rows of chunks, warps, teams, groups of panels, parts of tiles, and of systems no block holds.
+ROWS = [10, 13, 17, 18, 32, 33, 34, 52, 64, 129, 144, 256, 257, 416, 417, 512, 545, 1000, 1089]
+ROWS += [2049, 4096, 4352, 8192, 9001]
 
 
 def near(found, f, axis, eps, **options):
@@ -122,9 +123,27 @@ def test_axes_strides_and_results(cuda, rng, dtype, periodic):
         assert bool((again == expected).all())
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("rows", [5, 6, 7, 9, 12, 19, 40])
+def test_few_rows(cuda, rng, rows, dtype, periodic):
+    """Both ends of a grid, or several turns of a ring, count in each row."""
+    cupy = pytest.importorskip("cupy")
+    eps = np.finfo(dtype).eps
+    for order, accuracy in CASES:
+        options = {"order": order, "accuracy": accuracy, "periodic": periodic}
+        if not periodic and rows < accuracy + order:
+            continue
+        for systems in (1, 7, 40):
+            f = rng.standard_normal((systems, rows)).astype(dtype)
+            for axis, values in ((1, f), (0, np.ascontiguousarray(f.T))):
+                found = compact_derivative(cupy.asarray(values), axis, **options).get()
+                near(found, values, axis, eps, **options)
+
+
 def test_values_that_are_not_finite_stay_in_their_line(cuda, rng):
     cupy = pytest.importorskip("cupy")
-    for shape, axis in (((70, 300), 1), ((300, 70), 0), ((70, 30), 1)):
+    for shape, axis in (((70, 300), 1), ((300, 70), 0), ((70, 30), 1), ((70, 3001), 1)):
         f = rng.standard_normal(shape)
         expected = compact_derivative(cupy.asarray(f), axis).get()
         line = (5, slice(None)) if axis == 1 else (slice(None), 5)

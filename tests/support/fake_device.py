@@ -210,8 +210,8 @@ class Device:
     def blocks_store(self, *arguments):
         return _core.blocks_store(*arguments)
 
-    def differences(self, by, factor, *arguments):
-        made = None if factor is None else core_factor(factor)
+    def differences(self, by, factors, *arguments):
+        made = tuple(core_factor(factor) for factor in factors)
         return self._run("differences", (by, made, *arguments))
 
     def recurrence(self, *arguments):

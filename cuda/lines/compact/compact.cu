@@ -1,0 +1,330 @@
+/* compact.cu - which compact differences are made by recurrences, and with what segments. */
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include "lines/compact/compact.h"
+#include "lines/join/shared_matrix.cuh"
+#include "runtime/math.cuh"
+
+namespace pysolvers::compact {
+
+using namespace runtime;
+
+static constexpr int most_halo = 64; /* rows */
+/* Rows of the ring of a warp: as many as leave room for four blocks on a multiprocessor, if it has these
+ * beside its halo. */
+static constexpr int most_capacity = 56, least_tile = 16;
+/* Rows beyond those of the halo that a segment reads. */
+static constexpr int margin = 2 * COMPACT_BATCH;
+static constexpr int32_t most_segments = 1 << 14;
+/* Tiles and panels of the shared solver (shared_differences.cuh, panel_stencils.cuh) are faster for
+ * other rows that they hold. Parts of the speed of a copy of 2 words on an H200, float64 and float32, of
+ * these and of the kernels here. Strided axes: rings of 256 rows 0.56 and 0.50 (float64), of 512 rows 0.76
+ * and 0.70 (float32), of 4096 rows 0.58, 0.60 and 0.73, 0.71; with ends 64 rows 0.48, 0.38 and 0.67,
+ * 0.67, 1024 rows 0.55 and 0.85 (float64), 4096 rows 0.48, 0.49 and 0.80, 0.78. Contiguous rows: 64 rows
+ * 0.51, 0.49 and 0.79, 0.69, 256 rows 0.81 and 0.81 (float64), 1024 rows 0.84, 0.77 and 0.81, 0.72, 8192
+ * rows 0.22 (without a source), 0.56 and 0.73, 0.68; 1001 rows, which are copied one by one, 0.76, 0.60
+ * and 0.50, 0.32. Two matrices, float64: 1024 rows of a ring 0.43 and 0.77, 4096 rows 0.32 and 0.48,
+ * along a strided axis 0.19 and 0.71. */
+static constexpr int least_ring = 1024, most_short_rows = 64, least_long_rows = 4096;
+
+namespace {
+
+/* p and r = -m of compact_columns.cuh, for the rows (a, 1, a) of a matrix. */
+struct Recurrence {
+    double p, r;
+
+    explicit Recurrence(double a) : p(2 / (1 + std::sqrt(1 - 4 * a * a))), r(-a * p)
+    {
+    }
+    double power(int64_t k) const
+    {
+        return std::pow(r, static_cast<double>(k));
+    }
+    /* 1 / (1 - r^(2n+2)) */
+    double of_ends(int64_t rows) const
+    {
+        return 1 / (1 - power(2 * rows + 2));
+    }
+};
+
+/* Those of the matrices of a call. */
+struct Recurrences {
+    Recurrence of[2];
+    bool has_two;
+
+    explicit Recurrences(const ps_differences *d)
+        : of{Recurrence(d->off_diagonal[0]), Recurrence(d->off_diagonal[1])},
+          has_two(d->off_diagonal[1] != 0)
+    {
+    }
+
+    /* Rows after which a row counts less than rounding: of two matrices m_1^k / (1 - m_2 / m_1),
+     * where m_2 is less than a third of m_1 for accuracy 8. */
+    int halo(ps_dtype dtype) const
+    {
+        const double eps = dtype == PS_F32 ? std::numeric_limits<float>::epsilon()
+                                           : std::numeric_limits<double>::epsilon();
+        const double most = std::max(std::fabs(of[0].r), std::fabs(of[1].r));
+
+        return static_cast<int>(std::ceil(std::log(eps / 4) / std::log(most))) +
+               (has_two ? 2 : 0);
+    }
+};
+
+} // namespace
+
+static join::ps_cuda_shared_batch
+batch_of(const ps_differences *d)
+{
+    ps_tridiag t = {};
+
+    t.dtype = d->dtype;
+    t.rows = d->rows;
+    t.outer = d->outer;
+    t.inner = d->inner;
+    t.rhs = d->f;
+    t.x = d->x;
+    return join::ps_cuda_shared_batch_of(&t);
+}
+
+static bool
+is_long(int64_t step)
+{
+    return std::abs(step) > INT32_MAX;
+}
+
+/* Columns of a lane: as many as have 8 bytes, if all packs begin at a multiple of these. Packs of 16
+ * bytes have 0.81 and 0.75 of the speed of a copy in place of 0.80 and 0.78 (H200, 4096 rows, float64
+ * and float32). */
+static int
+pack_of(const ps_differences *d, const join::ps_cuda_shared_batch &b)
+{
+    const int64_t steps =
+        b.lanes | b.rhs.row | b.x.row | (b.lines > 1 ? b.rhs.outer | b.x.outer : 0);
+    const uintptr_t places =
+        reinterpret_cast<uintptr_t>(d->f.data) | reinterpret_cast<uintptr_t>(d->x.data);
+
+    return d->dtype == PS_F32 && b.rhs.inner == 1 && b.x.inner == 1 && steps % 2 == 0 &&
+                   places % 8 == 0
+               ? 2
+               : 1;
+}
+
+/* Rows of a ring beyond those that are done: whole batches. */
+static int
+halo_of(const ps_differences *d)
+{
+    return rounded_up(Recurrences(d).halo(d->dtype), +COMPACT_BATCH);
+}
+
+static bool
+has_rows(const ps_differences *d)
+{
+    return d->f.stride.row == 1 && d->x.stride.row == 1;
+}
+
+static bool
+is_decaying(double a)
+{
+    return std::fabs(a) < 0.5;
+}
+
+bool
+ps_cuda_compact_accepts(const ps_differences *d)
+{
+    const bool has_two = d->off_diagonal[1] != 0, is_ring = (d->flags & PS_PERIODIC) != 0;
+
+    return ps_is_real(d->dtype) && d->off_diagonal[0] != 0 &&
+           is_decaying(d->off_diagonal[0]) && is_decaying(d->off_diagonal[1]) &&
+           halo_of(d) <= most_halo && !is_long(d->f.stride.row) &&
+           !is_long(d->x.stride.row) &&
+           (!has_two || is_ring ||
+            d->rows >= (has_rows(d) ? 1 : 2) * (halo_of(d) + margin));
+}
+
+/* Whether units of 16 bytes of all rows are aligned, for contiguous rows. */
+static bool
+are_aligned(const ps_differences *d, const join::ps_cuda_shared_batch &b)
+{
+    const int64_t steps = d->rows | (b.lanes > 1 ? b.rhs.inner | b.x.inner : 0) |
+                          (b.lines > 1 ? b.rhs.outer | b.x.outer : 0);
+    const uintptr_t places =
+        reinterpret_cast<uintptr_t>(d->f.data) | reinterpret_cast<uintptr_t>(d->x.data);
+
+    return steps * ps_dtype_size(d->dtype) % 16 == 0 && places % 16 == 0;
+}
+
+bool
+ps_cuda_compact_is_faster(const ps_differences *d)
+{
+    const bool has_two = d->off_diagonal[1] != 0, is_ring = (d->flags & PS_PERIODIC) != 0;
+
+    if (!ps_cuda_compact_accepts(d)) {
+        return false;
+    }
+    if (!has_rows(d)) {
+        return has_two || !is_ring || d->rows >= least_ring;
+    }
+    const bool is_whole = d->rows % COMPACT_ROWS == 0;
+
+    return are_aligned(d, batch_of(d)) &&
+           (d->rows >= least_long_rows ||
+            (is_whole && (has_two ? is_ring : d->rows <= most_short_rows)));
+}
+
+/* The number of segments with the fewest rows of all rounds of blocks. */
+template <typename Real>
+static int32_t
+segments_of(const CompactColumns<Real> &job, int pack)
+{
+    const int64_t resident = std::max(compact_columns_resident(job, pack), 1);
+    const int64_t blocks = divided_up(job.panels, COMPACT_WARPS);
+    int64_t least = INT64_MAX;
+    const int32_t fewest = job.ratio[1] != 0 && !job.is_ring ? 2 : 1;
+    int32_t best = fewest;
+
+    for (int32_t segments = fewest; segments <= most_segments;
+         segments += segments < 64 ? (segments > 1 ? 2 : 1) : segments / 4 * 2) {
+        const int64_t rows = job.by.rows / segments;
+
+        if (segments > fewest && rows < job.halo + margin) {
+            break;
+        }
+        const int64_t cost =
+            divided_up(blocks * segments, resident) * (rows + 2 * job.halo);
+
+        if (cost < least) {
+            least = cost;
+            best = segments;
+        }
+    }
+    return best;
+}
+
+/* The differences times p of each matrix. */
+static ps_differences
+scaled_by(const ps_differences *d, const Recurrences &by)
+{
+    const double p = by.of[0].p * by.of[1].p;
+    ps_differences scaled = *d;
+
+    scaled.near *= p;
+    scaled.far *= p;
+    for (auto &end : scaled.end) {
+        for (double &weight : end) {
+            weight *= p;
+        }
+    }
+    return scaled;
+}
+
+template <typename Real>
+static ps_status
+solve_columns(const ps_differences *d, cudaStream_t stream)
+{
+    const Recurrences by(d);
+    const double first = by.of[0].r, second = by.of[1].r;
+    const join::ps_cuda_shared_batch b = batch_of(d);
+    const int pack = pack_of(d, b);
+    CompactColumns<Real> job = {};
+
+    job.f = static_cast<const Real *>(d->f.data);
+    job.x = static_cast<Real *>(d->x.data);
+    job.lanes = b.lanes;
+    job.line_panels = divided_up(b.lanes, 32 * pack);
+    job.panels = job.line_panels * b.lines;
+    job.f_line = b.rhs.outer;
+    job.x_line = b.x.outer;
+    job.f_lane = b.rhs.inner;
+    job.x_lane = b.x.inner;
+    job.f_row = static_cast<int32_t>(b.rhs.row);
+    job.x_row = static_cast<int32_t>(b.x.row);
+    job.halo = halo_of(d);
+    job.capacity =
+        job.halo + least_tile <= most_capacity ? most_capacity : job.halo + least_tile;
+    job.is_ring = (d->flags & PS_PERIODIC) != 0;
+    job.ratio[0] = static_cast<Real>(first);
+    job.ratio[1] = static_cast<Real>(second);
+    if (by.has_two) {
+        const double both = 1 - first * second, more = 1 - second * second;
+
+        job.start[0][0] = static_cast<Real>(-first * first * both * (1 - first * first) /
+                                            (first - second));
+        job.start[1][0] =
+            static_cast<Real>(first * second * both * more / (first - second));
+        job.start[1][1] = static_cast<Real>(-second * both * more);
+    }
+    else {
+        job.start[0][0] =
+            static_cast<Real>(-first * (1 - first * first) * by.of[0].of_ends(d->rows));
+    }
+    job.by = lines::Differences<Real>(scaled_by(d, by));
+    job.segments = segments_of(job, pack);
+    if (job.segments == 1 && !job.is_ring) {
+        job.capacity = std::min(job.capacity, rounded_up(job.by.rows, +COMPACT_BATCH));
+    }
+    return compact_columns_launch(job, pack, stream);
+}
+
+template <typename Real>
+static ps_status
+solve_rows(const ps_differences *d, cudaStream_t stream)
+{
+    constexpr int rows = COMPACT_ROWS;
+    const Recurrences by(d);
+    const join::ps_cuda_shared_batch b = batch_of(d);
+    const bool is_ring = (d->flags & PS_PERIODIC) != 0;
+    const int chunks = static_cast<int>(divided_up(d->rows, rows));
+    CompactRows<Real> job = {};
+
+    job.f = static_cast<const Real *>(d->f.data);
+    job.x = static_cast<Real *>(d->x.data);
+    job.lanes = b.lanes;
+    job.f_lane = b.rhs.inner;
+    job.x_lane = b.x.inner;
+    job.f_line = b.rhs.outer;
+    job.x_line = b.x.outer;
+    job.is_ring = is_ring;
+    if (chunks > 32 || (is_ring && d->rows % rows != 0)) {
+        job.halo = divided_up(by.halo(d->dtype) + PS_DIFFERENCE_ENDS, rows);
+    }
+    job.width = std::min(chunks + (is_ring ? 2 * job.halo : 0), 32);
+    job.parts = 1;
+    if (job.halo > 0) {
+        job.parts =
+            divided_up(chunks - (is_ring ? 0 : 2 * job.halo), job.width - 2 * job.halo);
+    }
+    job.most = job.parts > 1 ? 1 : 32 / job.width;
+    job.groups = divided_up(b.lanes, job.most);
+    job.tiles = job.groups * b.lines * job.parts;
+    job.is_short = d->rows < halo_of(d);
+    job.in_units = are_aligned(d, b);
+    job.has_two = by.has_two;
+    for (int m = 0; m < 2; m++) {
+        for (int k = 0; k <= rows; k++) {
+            job.power[m][k] = static_cast<Real>(by.of[m].power(k));
+        }
+        job.start[m] = static_cast<Real>(-by.of[m].power(2) * by.of[m].of_ends(d->rows));
+    }
+    for (int chunk = 0; chunk < 2 && job.is_short; chunk++) {
+        job.stop[chunk] =
+            static_cast<Real>(-by.of[0].power(2 * d->rows - (chunk + 1) * rows));
+    }
+    job.by = lines::Differences<Real>(scaled_by(d, by));
+    return compact_rows_launch(job, stream);
+}
+
+ps_status
+ps_cuda_compact_solve(const ps_differences *d, cudaStream_t stream)
+{
+    return device::with_real(d->dtype, [&](auto zero) {
+        using Real = decltype(zero);
+
+        return has_rows(d) ? solve_rows<Real>(d, stream) : solve_columns<Real>(d, stream);
+    });
+}
+
+} // namespace pysolvers::compact

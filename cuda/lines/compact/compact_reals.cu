@@ -1,0 +1,12 @@
+/* compact_reals.cu - the kernels of compact.h, compiled once per dtype. */
+#include "lines/compact/compact_columns.cuh"
+#include "lines/compact/compact_rows.cuh"
+
+namespace pysolvers::compact {
+
+template ps_status compact_columns_launch(const CompactColumns<PS_NUMBER> &, int,
+                                          cudaStream_t);
+template int compact_columns_resident(const CompactColumns<PS_NUMBER> &, int);
+template ps_status compact_rows_launch(const CompactRows<PS_NUMBER> &, cudaStream_t);
+
+} // namespace pysolvers::compact
