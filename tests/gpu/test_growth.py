@@ -125,11 +125,17 @@ def test_wide_tiles_of_systems_side_by_side(cupy, dtype, rows, pivot):
         np.testing.assert_array_equal(in_place, x)
 
 
-@pytest.mark.parametrize("rows", [7, 8, 9, 33, 100, 201, 400, 1001])
+@pytest.mark.parametrize(
+    ("rows", "more"),
+    [*((rows, 5) for rows in (7, 8, 9, 33, 100, 201, 400, 1001)), (64, 12), (201, 20), (1001, 12)],
+)
 @pytest.mark.parametrize("dtype", DTYPES[:2])
-def test_many_systems_side_by_side(cupy, dtype, rows):
-    """Two threads solve each system of 8 to 4096 rows in order, others have chunks."""
-    systems = 48 * cupy.cuda.Device().attributes["MultiProcessorCount"] + 5
+def test_many_systems_side_by_side(cupy, dtype, rows, more):
+    """Two threads solve each system of 8 to 4096 rows in order, others have chunks.
+
+    Where the number of systems is a multiple of 4, rows begin at 16 bytes and come through a ring.
+    """
+    systems = 48 * cupy.cuda.Device().attributes["MultiProcessorCount"] + more
     index = np.arange(systems) % 60
     for family in ("uniform constant", "scaled", "changed row"):
         few = growth_families.draw(family, dtype, rows, 60, [SEED, 11])

@@ -8,13 +8,14 @@
  * to at most twice the largest one of the matrix, and no system is doubtful.
  *
  * The lanes of a warp have neighbouring systems, and a block has two warps, the halves of the
- * same systems. Rows are loaded to registers some rows before they are used. Pivot rows,
- * divided by their pivots, are kept in shared memory, 3 words a row: 5 words per unknown if
- * all of them fit. Otherwise the last rows of each half are kept, and of those before them the
- * carried row at the begin of every segment; then segment after segment is read and eliminated
- * again, and substituted: at most 9 words. 13 operations and one reciprocal per elimination of
- * an unknown, 29 operations with rests. x may be rhs: x of the first row of a segment is stored
- * when the segment before it, which ends with this row, has been read.
+ * same systems. Rows are loaded to registers, or to a ring in shared memory (half_ring.cuh), some
+ * rows before they are used. Pivot rows, divided by their pivots, are kept in shared memory, 3
+ * words a row: 5 words per unknown if all of them fit. Otherwise the last rows of each half are
+ * kept, and of those before them the carried row at the begin of every segment; then segment
+ * after segment is read and eliminated again, and substituted: at most 9 words. 13 operations
+ * and one reciprocal per elimination of an unknown, 29 operations with rests. x may be rhs: x of
+ * the first row of a segment is stored when the segment before it, which ends with this row, has
+ * been read.
  *
  * The quotients that are kept also eliminate the carried row: the kept rows then differ from
  * those of the matrix by one rounding each, and these do not add up. The roundings of the
@@ -30,8 +31,8 @@
  * with 4096; with 8000 rows 3.2, because the substitution, too, repeats one error.
  *
  * Parts of the time of chunks (pivoted_tile.cuh) in float32 and float64, H200: 16 to 100 rows
- * 0.55 to 0.8 and 0.62 to 0.79, 200 rows 0.74 and 0.96, 777 rows 0.94 and 0.82, 3001 rows 0.86
- * and 0.74.
+ * 0.55 to 0.8 and 0.62 to 0.76, 200 rows 0.70 and 0.80, 777 rows 0.75 and 0.70, 3001 rows 0.65
+ * and 0.61.
  *
  * A system with a pivot that is tiny, huge or NaN is not stored, and is solved again in order
  * by pivot_solve_again(), which divides and reports zero pivots.
@@ -39,7 +40,7 @@
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_HALVES_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_HALVES_CUH
 
-#include "lines/join/halves.cuh"
+#include "lines/join/half_ring.cuh"
 #include "lines/pivoted/pivoted.cuh"
 
 namespace pysolvers::pivoted {
@@ -121,10 +122,10 @@ template <typename Number, bool has_rests> struct PivotCarried {
 };
 
 /* Eliminate `columns` columns of a half. */
-template <bool keeps, typename Number, bool has_rests>
+template <bool keeps, typename Rows, typename Number, bool has_rests>
 __device__ __forceinline__ void
-pivot_half(HalfRows<Number> &rows, PivotCarried<Number, has_rests> &carried,
-           OrderedPivots &pivots, int columns, Number *kept)
+pivot_half(Rows &rows, PivotCarried<Number, has_rests> &carried, OrderedPivots &pivots,
+           int columns, Number *kept)
 {
     const auto eliminate = [&](const HalfRow<Number> &below, Number *to) {
         Number row[PIVOT_HALF_WORDS];
@@ -182,8 +183,9 @@ join_halves(Number *shared, bool from_last,
     return pivots.extreme;
 }
 
-/* Grid: one block for each HALF_SYSTEMS systems. Block: two warps. */
-template <typename Number, bool has_rests>
+/* Grid: one block for each HALF_SYSTEMS systems. Block: two warps. Shared memory: the row in
+ * the middle, the kept rows of both halves, and their rings. */
+template <typename Number, bool has_rests, bool in_ring>
 __global__ void
 __launch_bounds__(HALF_THREADS)
     pivoted_halves_kernel(const __grid_constant__ PivotPlan<Number> a)
@@ -209,9 +211,19 @@ __launch_bounds__(HALF_THREADS)
     Number *const stored = a.carried + int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
     const int64_t plane = a.tiles * HALF_THREADS;
     PivotCarried<Number, has_rests> carried = {*s.diag, *s.upper, *s.rhs};
-    HalfRows<Number> rows;
+    std::conditional_t<in_ring, HalfRing<Number>, HalfRows<Number>> rows;
     OrderedPivots pivots;
 
+    if constexpr (in_ring) {
+        const auto half_of = [&](int number) {
+            const int64_t other = system - lane + number;
+            const PivotIndex one = pivot_index(a, other < a.systems ? other : 0);
+
+            return HalfSystem<Number>(a.s, one.j, one.k, from_last);
+        };
+        rows.set(half_of, middle - lane + size * (1 + 2 * a.kept_rows) +
+                              (from_last ? HalfRing<Number>::words : 0));
+    }
     rows.begin(s, 1, columns);
     for (int g = 0; g < segments; g++) {
         carried.store(stored + g * (words * plane), plane);

@@ -131,19 +131,40 @@ pivot_solve_groups(const PivotPlan<Number> &a, cudaStream_t stream)
     return PS_OK;
 }
 
-template <typename Number>
+template <typename Number, bool has_rests, bool in_ring>
 inline ps_status
 pivot_run_halves(const PivotLaunch<Number> &launch, cudaStream_t stream)
 {
-    const auto kernel = launch.plan.s.rows > PIVOT_NO_RESTS
-                            ? pivoted_halves_kernel<Number, true>
-                            : pivoted_halves_kernel<Number, false>;
+    const auto kernel = pivoted_halves_kernel<Number, has_rests, in_ring>;
+    const int percent = pivot_shared_percent(launch.plan);
 
-    if (allow_shared(kernel) != cudaSuccess) {
+    if (allow_shared(kernel) != cudaSuccess ||
+        cudaFuncSetAttribute(
+            kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+            percent < 100 ? percent : static_cast<int>(cudaSharedmemCarveoutDefault)) !=
+            cudaSuccess) {
         return PS_DEVICE_FAILURE;
     }
     return Launch(launch.plan.tiles, launch.threads, launch.shared, stream)
         .run(kernel, launch.plan);
+}
+
+template <typename Number>
+inline ps_status
+pivot_run_halves(const PivotLaunch<Number> &launch, cudaStream_t stream)
+{
+    const bool has_rests = launch.plan.s.rows > PIVOT_NO_RESTS;
+
+    if (!has_rests) {
+        if constexpr (sizeof(Number) == 4) {
+            if (launch.plan.in_ring) {
+                return pivot_run_halves<Number, false, true>(launch, stream);
+            }
+        }
+        return pivot_run_halves<Number, false, false>(launch, stream);
+    }
+    return launch.plan.in_ring ? pivot_run_halves<Number, true, true>(launch, stream)
+                               : pivot_run_halves<Number, true, false>(launch, stream);
 }
 
 template <typename Number>

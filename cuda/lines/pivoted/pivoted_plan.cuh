@@ -345,15 +345,46 @@ pivot_take_cluster(PivotLaunch<Number> &launch, const ps_cuda_device *device)
     return pivot_blocks(launch, device) > 0;
 }
 
+/* Whether the rows of halves come through a ring (half_ring.cuh): not with few rows, where it is
+ * slower in float64 and not measured in float32. */
+template <typename Number>
+inline bool
+pivot_suits_ring(const PivotPlan<Number> &a, const ps_cuda_device *device)
+{
+    constexpr int unit = HalfRing<Number>::unit,
+                  least_rows = sizeof(Number) == 4 ? 64 : PIVOT_NO_RESTS + 1;
+    const auto in_units = [](const auto &o) {
+        return o.inner == 1 && o.row % unit == 0 && pivot_begins_in_units(o);
+    };
+
+    return device->capability >= 80 && a.s.rows >= least_rows && a.s.outer == 1 &&
+           a.systems % unit == 0 && pivot_all_read(a.s, in_units);
+}
+
+/* The part of the shared memory that halves without a ring have, in percent; the rest is L1
+ * cache, in which loads wait for their registers. H200, parts of the floor in float32 and float64 with
+ * 72 %, 164 KiB, in brackets with all of it: 3001 x 11181 0.36 and 0.42 (0.27, 0.33), 3001 x 11184 0.38
+ * and 0.43 (0.33, 0.41), 777 x 43184 0.40 and 0.44 (0.36, 0.42), 200 x 167772 0.52 and 0.52 (0.56,
+ * 0.48). With 58 %: 0.24 and 0.27 of 3001 x 11181, two blocks instead of three. */
+template <typename Number>
+inline int
+pivot_shared_percent(const PivotPlan<Number> &a)
+{
+    constexpr int least_rows = sizeof(Number) == 4 ? 513 : PIVOT_NO_RESTS + 1;
+
+    return !a.in_ring && a.s.rows >= least_rows ? 72 : 100;
+}
+
 /* Plan tiles of systems that two threads solve in order, if there are enough of them. Three
- * blocks share a multiprocessor, or two if all rows then are kept, or all but one segment of
- * them. H200, parts of the floor in float32 and float64, in brackets with chunks: 32 rows 0.70
- * and 0.93 (0.50, 0.58), 64 rows 0.90 and 0.92 (0.53, 0.59), 100 rows 0.83 and 0.71 (0.46, 0.55),
- * 200 rows 0.55 and 0.48 (0.41, 0.46), 777 rows 0.37 and 0.44 (0.35, 0.36), 3001 rows 0.27 and
- * 0.34 (0.24, 0.26). With 32 systems for a multiprocessor 777 rows have 0.21 and 0.25 (0.23, 0.27),
- * with 42 systems 3001 rows 0.28 and 0.34 (0.23, 0.26). Up to 4096 rows the backward errors are
- * about half of what is allowed (pivoted_halves.cuh); 8000 rows would have 0.36 and 0.41 (0.28,
- * 0.29). */
+ * blocks share a multiprocessor; two if they have up to PIVOT_NO_RESTS rows and then keep all;
+ * four with a ring and 401 to 1000 rows: 512 rows 0.54 and 0.55 of the floor in float32 and float64 (three
+ * blocks 0.50 and 0.52), 777 rows 0.47 and 0.51 (0.48, 0.49), but 3001 rows 0.45 and 0.49 (0.47, 0.49),
+ * 200 rows 0.58 and 0.55 (0.62, 0.57). H200, parts of the floor, in brackets with chunks: 32 rows 0.70
+ * and 0.93 (0.50, 0.58), 64 rows 0.91 and 0.93 (0.53, 0.59), 100 rows 0.83 and 0.73 (0.46, 0.55),
+ * 200 rows 0.62 and 0.57 (0.41, 0.46), 777 rows 0.47 and 0.51 (0.35, 0.36), 3001 x 11181 0.36 and
+ * 0.42 (0.24, 0.26). With 32 systems for a multiprocessor and without a ring 777 rows have 0.21 and
+ * 0.25 (0.23, 0.27), with 42 systems 3001 rows 0.28 and 0.34 (0.23, 0.26). Up to 4096 rows the backward
+ * errors are about half of what is allowed (pivoted_halves.cuh). */
 template <typename Number>
 inline bool
 pivot_take_halves(PivotLaunch<Number> &launch, const ps_cuda_device *device)
@@ -367,26 +398,37 @@ pivot_take_halves(PivotLaunch<Number> &launch, const ps_cuda_device *device)
     const auto is_near = [](const auto &o) {
         return std::llabs(o.row) <= INT_MAX / static_cast<int>(sizeof(Number));
     };
+    a.in_ring = false;
+    if constexpr (!number_traits<Number>::is_complex) {
+        a.in_ring = pivot_suits_ring(a, device);
+    }
+    const int ring_bytes =
+        a.in_ring ? 2 * HalfRing<Number>::words * static_cast<int>(sizeof(Number)) : 0;
+    const int all = device->shared_bytes_processor / 100 * pivot_shared_percent(a);
     const auto most = [&](int blocks) {
-        const int room = device->shared_bytes_processor / blocks - 1024;
+        const int room = std::min(all / blocks - 1024, device->shared_bytes);
 
-        return (std::min(room, device->shared_bytes) - statics_bytes - size) / (2 * size);
+        return (room - statics_bytes - size - ring_bytes) / (2 * size);
     };
+    const int blocks = a.in_ring && a.s.rows > 400 && a.s.rows <= 1000 ? 4 : 3;
+    const bool is_short = a.s.rows <= PIVOT_NO_RESTS;
 
     if (a.along_rows || a.s.periodic || a.marks != nullptr ||
         number_traits<Number>::is_complex || a.s.rows < least_rows ||
         a.s.rows > most_rows ||
         a.systems < static_cast<int64_t>(least_systems) * device->processors ||
-        !pivot_all_read(a.s, is_near) || most(3) < 2 * half_ahead<Number>) {
+        !pivot_all_read(a.s, is_near) || most(blocks) < 2 * half_ahead<Number>) {
+        a.in_ring = false;
         return false;
     }
     a.kept_rows = std::min(
-        columns > most(3) && columns <= 2 * most(2) ? most(2) : most(3), columns);
+        is_short && columns > most(3) && columns <= 2 * most(2) ? most(2) : most(blocks),
+        columns);
     a.tile_systems = HALF_SYSTEMS;
     a.tiles = (a.systems + HALF_SYSTEMS - 1) / HALF_SYSTEMS;
     a.segments = 1;
     launch.threads = HALF_THREADS;
-    launch.shared = (1 + 2 * static_cast<size_t>(a.kept_rows)) * size;
+    launch.shared = (1 + 2 * static_cast<size_t>(a.kept_rows)) * size + ring_bytes;
     return true;
 }
 

@@ -68,8 +68,9 @@ template <typename Number> struct PivotPlan {
     int64_t spare_blocks;
     /* Pivot rows of half of a system in shared memory, if two threads solve each system in
      * order, and memory for the carried rows of all segments (pivoted_halves.cuh);
-     * otherwise 0. */
+     * otherwise 0. in_ring: rows come through a ring in shared memory. */
     int32_t kept_rows;
+    bool in_ring;
     Number *carried;
 
     __device__ __forceinline__ bool in_bulk() const
