@@ -679,6 +679,21 @@ def test_heat_by_teams_of_blocks(rng):
     np.testing.assert_allclose(device.step(1).u, host.step(1).u, rtol=0, atol=1e-12)
 
 
+# Longer lines along x, and along y, than the sweeps hold.
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [((18, 17601), "float64"), ((36100, 9), "float64"), ((36100, 9), "float32")],
+    ids=str,
+)
+def test_heat_in_one_kernel_a_step(rng, dtype, shape):
+    boundary = {"x": pysolvers.Dirichlet(0.3), "y": pysolvers.Robin(1.0, 0.2)}
+    options = {"boundary": boundary, "initial": rng.random(shape), "dtype": dtype}
+    device, host = (heat(shape, d, **options) for d in BOTH)
+
+    tolerance = 100 * oracle.eps(dtype)
+    np.testing.assert_allclose(device.step(2).u, host.step(2).u, rtol=0, atol=tolerance)
+
+
 # Whole columns along z in a block, in float64 and in float32, and clusters of blocks in the others.
 @pytest.mark.parametrize("shape", [(347, 10, 360), (700, 6, 720)], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
