@@ -65,7 +65,7 @@ Array = NDArray[Any]
 # factors: 0.88 of the time of cut systems with 2 (4096 lines of 512 rows, one thread; 0.83 to 1 in
 # other sizes), 1 to 1.4 with 4.
 _MOST_SOLVED = 2
-_MOST_SUMS = 4  # the largest side of blocks whose products are sums of arrays
+_MOST_SUMS = 4  # the largest side of blocks whose products with vectors are sums of arrays
 # As many systems of a device are solved with factors, which divide long ones into chunks: 64 of
 # 524288 rows take 9 in place of 82 ms in float32 (H200, with the join of two ranks), 8192 of 4096
 # rows 40 in place of 29 ms in float64.
@@ -1003,19 +1003,19 @@ def _as_lines(view: Array, batch: tuple[int, ...], blocks: int) -> Array:
 
 
 def product_of(a: Array, b: Array) -> Array:
-    """Return products of blocks; of small ones by sums of arrays, which many blocks share."""
-    side = a.shape[-1]
-    if side > _MOST_SUMS:
-        return a @ b
-    return sum(
-        (a[..., q : q + 1] * b[..., q : q + 1, :] for q in range(1, side)),
-        start=a[..., :1] * b[..., :1, :],
-    )
+    """Return products of blocks."""
+    return np.ascontiguousarray(a) @ np.ascontiguousarray(b)
 
 
 def _times(block: Array, vector: Array) -> Array:
-    """Return the products of blocks and of vectors on the last axis."""
-    return product_of(block, vector[..., None])[..., 0]
+    """Return products of blocks and vectors; of small ones by sums of arrays, which many share."""
+    side = block.shape[-1]
+    if side > _MOST_SUMS:
+        return (block @ vector[..., None])[..., 0]
+    return sum(
+        (block[..., q] * vector[..., q, None] for q in range(1, side)),
+        start=block[..., 0] * vector[..., :1],
+    )
 
 
 def _is_dominant(lower: Array, diag: Array, upper: Array) -> bool:
