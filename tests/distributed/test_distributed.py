@@ -114,8 +114,9 @@ def started_jobs():
     """The jobs of `job` that run, by the test that needs them, and their folders."""
     jobs = {}
     yield jobs
-    for process, _ in jobs.values():
+    for process, _ in jobs.values():  # of tests that another worker makes
         process.kill()
+        process.communicate()
 
 
 @pytest.fixture
