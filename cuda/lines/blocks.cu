@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <type_traits>
 #include <utility>
 
@@ -268,18 +269,20 @@ static constexpr int64_t turn_blocks[] = {4, 3};
  * rows fit into its shared memory. */
 static constexpr int64_t tiled_rows_blocks = 3;
 
-/* Whether vectors of four scalar rows of five diagonals lie at multiples of 16 bytes. */
+/* Whether vectors lie at multiples of 16 bytes: of four scalar rows of five diagonals, or of
+ * neighbouring systems. */
 template <typename Real>
 static bool
-are_whole(const BlocksJob<Real> &job)
+are_whole(const BlocksJob<Real> &job, bool by_row)
 {
     constexpr int64_t count = 16 / sizeof(Real);
-    const auto is_whole = [](const void *data, int64_t row, int64_t outer,
-                             int64_t inner) {
-        return row == 1 && reinterpret_cast<uintptr_t>(data) % 16 == 0 &&
-               outer % count == 0 && inner % count == 0;
+    const auto is_whole = [&](const void *data, int64_t row, int64_t outer,
+                              int64_t inner) {
+        return (by_row ? row : inner) == 1 &&
+               reinterpret_cast<uintptr_t>(data) % 16 == 0 && outer % count == 0 &&
+               (by_row ? inner : row) % count == 0;
     };
-    bool is = job.side == 0 && job.rows % 4 == 0 &&
+    bool is = job.side == 0 && (by_row ? job.rows % 4 == 0 : job.inner % count == 0) &&
               is_whole(job.rhs.data, job.rhs.row, job.rhs.outer, job.rhs.inner) &&
               is_whole(job.x.data, job.x.row, job.x.outer, job.x.inner);
 
@@ -332,7 +335,7 @@ set_five_rows(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real> 
         near_blocks * (bytes + reserved_bytes) <= device.shared_bytes_processor;
     const bool by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
 
-    job.has_tiles = by_row && are_whole(job) &&
+    job.has_tiles = by_row && are_whole(job, true) &&
                     tiled_rows_blocks * (bytes + tiles + reserved_bytes) <=
                         device.shared_bytes_processor;
     const bool is_far = !by_row && !is_near;
@@ -378,7 +381,7 @@ set_five_lines(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real>
     const int64_t chunks = divided_up(b.rows, int64_t(chunk));
     BlocksLines t = {};
 
-    if (b.side != 0 || b.pivot == PS_PIVOT_ALWAYS || !by_row || !are_whole(job) ||
+    if (b.side != 0 || b.pivot == PS_PIVOT_ALWAYS || !by_row || !are_whole(job, true) ||
         b.rows < least_line_rows || chunks > five_lines_threads) {
         return;
     }
@@ -399,6 +402,41 @@ set_five_lines(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real>
         job.chunk = chunk;
         /* with common offsets, systems of several warps take 1.0 to 1.1 of the time */
         job.is_alike = job.is_alike && t.shape.warps == 1;
+    }
+}
+
+/* The fewest and the most rows of neighbouring systems of float64 whose chunks, by five_columns.cuh,
+ * take less time than turns, because they are those of all lanes of a warp. */
+static constexpr int64_t column_rows[][2] = {{241, 256}, {481, 512}};
+
+/* Divide neighbouring systems of five diagonals into chunks of scalar rows (five_columns.cuh). */
+static void
+set_five_columns(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<double> &job)
+{
+    const bool by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
+    const bool is_filled =
+        std::any_of(std::begin(column_rows), std::end(column_rows),
+                    [&](const auto &r) { return b.rows >= r[0] && b.rows <= r[1]; });
+    BlocksLines t = {};
+
+    if (by_row || !is_filled || b.pivot == PS_PIVOT_ALWAYS || job.outer > INT32_MAX ||
+        !are_whole(job, false)) {
+        return;
+    }
+    t.shape.rows = static_cast<int32_t>(b.rows);
+    t.shape.lanes = static_cast<int32_t>(divided_up(b.rows, int64_t(five_column_rows)));
+    t.shape.groups = 32 / t.shape.lanes;
+    t.shape.warps = t.shape.blocks = 1;
+    t.shape.side_by_side = t.shape.groups > 1;
+    t.systems = five_column_width;
+    t.threads = five_column_width / t.shape.groups * 32;
+    t.shared_bytes = static_cast<uint32_t>(
+        6 * t.shape.chunks() *
+        (five_column_rows * five_column_width * static_cast<int>(sizeof(double)) + 16));
+    if (t.shared_bytes + 2 * reserved_bytes <= device.shared_bytes) {
+        job.lines = t;
+        job.tiles = divided_up(job.inner, int64_t(five_column_width)) * job.outer;
+        job.has_columns = true;
     }
 }
 
@@ -453,7 +491,9 @@ job_of(const ps_blocks &all, void *work)
                            {},
                            0,
                            false,
-                           {}};
+                           {},
+                           false,
+                           0};
 
     for (int d = 0; d < 5; d++) {
         job.bands[d] = input_of<Real>(b.bands[d]);
@@ -477,6 +517,12 @@ job_of(const ps_blocks &all, void *work)
     set_five_lines(b, *ps_cuda_device_get(), job);
     if (job.chunk > 0) {
         return job;
+    }
+    if constexpr (std::is_same_v<Real, double>) {
+        set_five_columns(b, *ps_cuda_device_get(), job);
+        if (job.has_columns) {
+            return job;
+        }
     }
     if constexpr (std::is_same_v<Real, float>) {
         set_columns(b, *ps_cuda_device_get(), job);

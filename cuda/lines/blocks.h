@@ -127,6 +127,9 @@ static constexpr int in_place_rows = 4, in_place_threads = 256;
 /* Threads of a block of five_lines.cuh, at most. */
 static constexpr int five_lines_threads = 256;
 
+/* Rows of a chunk and neighbouring systems of a tile of five_columns.cuh. */
+static constexpr int five_column_rows = 16, five_column_width = 8;
+
 /* The systems of a tile of blocks_lines.cuh, and how they are copied. */
 struct BlocksLines {
     join::Shape shape; /* rows: block rows */
@@ -164,6 +167,8 @@ template <typename Real> struct BlocksJob {
     int32_t chunk;                /* rows of a chunk of five_lines.cuh, or 0 */
     bool by_columns;              /* blocks_columns.cuh */
     columns::ColumnShape columns; /* then */
+    bool has_columns;             /* five_columns.cuh */
+    int64_t tiles;                /* then */
 };
 
 /* blocks_reals.cu */

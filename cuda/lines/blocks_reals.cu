@@ -7,7 +7,7 @@
 #include "lines/blocks_lines.cuh"
 #include "lines/blocks_pivoted.cuh"
 #include "lines/blocks_tiles.cuh"
-#include "lines/five_lines.cuh"
+#include "lines/five_columns.cuh"
 #include "lines/five_turns.cuh"
 
 namespace pysolvers::lines {
@@ -64,8 +64,30 @@ launch_five_lines(const BlocksJob<Real> &job, int64_t systems, cudaStream_t stre
                                 .run(kernel, job);
     };
 
-    return job.chunk == 16 ? launch(five_lines_kernel<Real, 16>)
-                           : launch(five_lines_kernel<Real, 32>);
+    const auto with_rows = [&](auto alike) {
+        constexpr bool MAY_BE_ALIKE = decltype(alike)::value;
+
+        return job.chunk == 16 ? launch(five_lines_kernel<Real, 16, MAY_BE_ALIKE>)
+                               : launch(five_lines_kernel<Real, 32, MAY_BE_ALIKE>);
+    };
+
+    return job.is_alike ? with_rows(std::true_type{}) : with_rows(std::false_type{});
+}
+
+template <typename Real>
+inline ps_status
+launch_five_columns(const BlocksJob<Real> &job, cudaStream_t stream)
+{
+    const BlocksLines &t = job.lines;
+    const auto kernel = five_columns_kernel<Real>;
+    int fit = 0;
+    const cudaError_t error = resident(kernel, t.threads, t.shared_bytes, 1, &fit);
+
+    return error != cudaSuccess ? ps_cuda_status(error)
+           : fit == 0           ? PS_DEVICE_FAILURE
+                                : Launch(std::min<int64_t>(job.tiles, fit), t.threads,
+                                         t.shared_bytes, stream)
+                            .run(kernel, job);
 }
 
 template <typename Real, int SIDE>
@@ -110,6 +132,11 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
         if (job.chunk > 0) {
             status = launch_five_lines(job, systems, stream);
         }
+        if constexpr (std::is_same_v<Real, double>) {
+            if (job.has_columns) {
+                status = launch_five_columns(job, stream);
+            }
+        }
     }
     if constexpr (std::is_same_v<Real, double> && SIDE < 4 && !IS_BANDS) {
         if (job.lines.is_in_place) {
@@ -147,7 +174,7 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
         }
     }
     if (!job.pivots && job.chunk == 0 && !job.has_rows && !job.is_tiled &&
-        !job.lines.is_used && !job.by_columns) {
+        !job.lines.is_used && !job.by_columns && !job.has_columns) {
         status = Launch(divided_up(systems, blocks_threads), blocks_threads, 0, stream)
                      .run(blocks_kernel<Real, SIDE, IS_BANDS>, job);
     }

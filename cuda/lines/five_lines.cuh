@@ -31,8 +31,8 @@ namespace pysolvers::lines {
 using namespace join;
 
 /* The tile of a block in shared memory: operands, which are five diagonals and rhs, of whole
- * systems. */
-template <typename Real, int ROWS> struct FiveLines {
+ * systems. Operands with the same pitches, which MAY_BE_ALIKE allows, have copies of their own. */
+template <typename Real, int ROWS, bool MAY_BE_ALIKE> struct FiveLines {
     static constexpr int count = 16 / sizeof(Real), group = 4;
     static constexpr int pitch = ROWS + count, operands = 6;
     using Numbers = typename FiveRows<Real>::Numbers;
@@ -53,7 +53,7 @@ template <typename Real, int ROWS> struct FiveLines {
      * an entry of the matrix are cleared. */
     __device__ __forceinline__ void load(int64_t first, int systems) const
     {
-        if (job.is_alike) {
+        if (MAY_BE_ALIKE && job.is_alike) {
             load_alike(first, systems);
             return;
         }
@@ -177,8 +177,7 @@ template <typename Real, int ROWS> struct FiveLines {
 /* The chunk of a thread. */
 template <typename Real, int ROWS> struct FiveChunk {
     using Number = Block<Real, 2>;
-    using Lines = FiveLines<Real, ROWS>;
-    using Numbers = typename Lines::Numbers;
+    using Numbers = typename FiveRows<Real>::Numbers;
     static constexpr int group = 4, bands = 5;
     /* where the eliminated rows are; those of rhs have y and then x */
     enum { of_s, of_t, of_p, of_q, of_y = 5 };
@@ -278,32 +277,7 @@ template <typename Real, int ROWS> struct FiveChunk {
         }
         put(kept, groups - 1, group);
 
-        /* the last two rows */
-        const auto of = [&](int d, int r) { return rows.of[d].at[group - 2 + r]; };
-        const Real a = of(1, 0) - of(0, 0) * before.s, l = of(0, 1);
-        Segment<Number> unit;
-
-        guard.check(a, of(0, 0));
-        guard.check(l, Real(0));
-        check_dominance(rows, group - 2);
-        check_dominance(rows, group - 1);
-        unit.b = {{{of(2, 0) - of(0, 0) * before.t - a * last.s, of(3, 0) - a * last.t},
-                   {of(1, 1) - l * last.s, of(2, 1) - l * last.t}}};
-        unit.a = {
-            {{-(of(0, 0) * before.p + a * last.p), -(of(0, 0) * before.q + a * last.q)},
-             {-(l * last.p), -(l * last.q)}}};
-        unit.c = {{{of(4, 0), 0}, {of(3, 1), of(4, 1)}}};
-        unit.d.at[0] = of(5, 0) - of(0, 0) * before.y - a * last.y;
-        unit.d.at[1] = of(5, 1) - l * last.y;
-#pragma unroll
-        for (int f = 0; f < 2; f++) {
-            unit.first.g.at[f] = first[f].g;
-            unit.first.l.at[f][0] = first[f].p;
-            unit.first.l.at[f][1] = first[f].q;
-            unit.first.u.at[f][0] = first[f].u0;
-            unit.first.u.at[f][1] = first[f].u1;
-        }
-        return unit;
+        return closed(rows, before, last, first);
     }
 
     __device__ __forceinline__ void substitute(const Ends<Number> &ends) const
@@ -339,6 +313,61 @@ template <typename Real, int ROWS> struct FiveChunk {
         }
     }
 
+    /* Eliminate row `r` of a group after the rows `last` and `before`. */
+    __device__ __forceinline__ void step(const Group &rows, int r, Row &before, Row &last,
+                                         First (&first)[2])
+    {
+        const auto of = [&](int d) { return rows.of[d].at[r]; };
+        const Real l2 = of(0), a = of(1) - l2 * before.s;
+        Row row;
+
+        const Real pivot = of(2) - l2 * before.t - a * last.s;
+        const Real inverse = fast_reciprocal(pivot);
+
+        guard.pass(a, l2, pivot, job.is_definite);
+        check_dominance(rows, r);
+        row.s = (of(3) - a * last.t) * inverse;
+        row.t = of(4) * inverse;
+        row.y = (of(5) - l2 * before.y - a * last.y) * inverse;
+        row.p = -((l2 * before.p + a * last.p) * inverse);
+        row.q = -((l2 * before.q + a * last.q) * inverse);
+        first[0].pass(row);
+        first[1].pass(row);
+        before = last;
+        last = row;
+    }
+
+    /* The unit, whose last two rows are those of a group. */
+    __device__ __forceinline__ Segment<Number>
+    closed(const Group &rows, const Row &before, const Row &last, const First (&first)[2])
+    {
+        const auto of = [&](int d, int r) { return rows.of[d].at[group - 2 + r]; };
+        const Real a = of(1, 0) - of(0, 0) * before.s, l = of(0, 1);
+        Segment<Number> unit;
+
+        guard.check(a, of(0, 0));
+        guard.check(l, Real(0));
+        check_dominance(rows, group - 2);
+        check_dominance(rows, group - 1);
+        unit.b = {{{of(2, 0) - of(0, 0) * before.t - a * last.s, of(3, 0) - a * last.t},
+                   {of(1, 1) - l * last.s, of(2, 1) - l * last.t}}};
+        unit.a = {
+            {{-(of(0, 0) * before.p + a * last.p), -(of(0, 0) * before.q + a * last.q)},
+             {-(l * last.p), -(l * last.q)}}};
+        unit.c = {{{of(4, 0), 0}, {of(3, 1), of(4, 1)}}};
+        unit.d.at[0] = of(5, 0) - of(0, 0) * before.y - a * last.y;
+        unit.d.at[1] = of(5, 1) - l * last.y;
+#pragma unroll
+        for (int f = 0; f < 2; f++) {
+            unit.first.g.at[f] = first[f].g;
+            unit.first.l.at[f][0] = first[f].p;
+            unit.first.l.at[f][1] = first[f].q;
+            unit.first.u.at[f][0] = first[f].u0;
+            unit.first.u.at[f][1] = first[f].u1;
+        }
+        return unit;
+    }
+
   private:
     static __device__ __forceinline__ void keep(Group &kept, int r, const Row &row)
     {
@@ -366,34 +395,11 @@ template <typename Real, int ROWS> struct FiveChunk {
                                   rows.of[3].at[r], rows.of[4].at[r]);
         }
     }
-
-    __device__ __forceinline__ void step(const Group &rows, int r, Row &before, Row &last,
-                                         First (&first)[2])
-    {
-        const auto of = [&](int d) { return rows.of[d].at[r]; };
-        const Real l2 = of(0), a = of(1) - l2 * before.s;
-        Row row;
-
-        const Real pivot = of(2) - l2 * before.t - a * last.s;
-        const Real inverse = fast_reciprocal(pivot);
-
-        guard.pass(a, l2, pivot, job.is_definite);
-        check_dominance(rows, r);
-        row.s = (of(3) - a * last.t) * inverse;
-        row.t = of(4) * inverse;
-        row.y = (of(5) - l2 * before.y - a * last.y) * inverse;
-        row.p = -((l2 * before.p + a * last.p) * inverse);
-        row.q = -((l2 * before.q + a * last.q) * inverse);
-        first[0].pass(row);
-        first[1].pass(row);
-        before = last;
-        last = row;
-    }
 };
 
 /* Grid: any number of blocks, each with one tile after the other. A warp with whole systems does
  * not wait for the others. */
-template <typename Real, int ROWS>
+template <typename Real, int ROWS, bool MAY_BE_ALIKE>
 __global__ void
 __launch_bounds__(five_lines_threads)
     five_lines_kernel(const __grid_constant__ BlocksJob<Real> job)
@@ -403,7 +409,8 @@ __launch_bounds__(five_lines_threads)
     extern __shared__ int4 shared[];
     __shared__ WarpExchange<Number> exchange;
     __shared__ unsigned left[five_lines_threads];
-    const FiveLines<Real, ROWS> tile = {job, reinterpret_cast<Real *>(shared)};
+    const FiveLines<Real, ROWS, MAY_BE_ALIKE> tile = {job,
+                                                      reinterpret_cast<Real *>(shared)};
     const Shape &shape = job.lines.shape;
     const ThreadPlace<ROWS> own(shape, 0);
     const int64_t systems = job.outer * job.inner, step = job.lines.systems;

@@ -91,6 +91,21 @@ def test_neighbouring_systems_that_are_eliminated_in_turns(
     near(library.get(x), solve_pentadiagonal(*operands, axis=0, pivot=pivot))
 
 
+@pytest.mark.parametrize("pivot", [None, False])
+@pytest.mark.parametrize("rows", [240, 241, 250, 256, 257, 481, 500, 512])
+@pytest.mark.parametrize(("outer", "systems"), [(1, 4230), (3, 34), (5, 16), (1, 33)])
+def test_neighbouring_systems_that_are_divided(device_library, rng, outer, systems, rows, pivot):
+    """Tiles of 8 systems, of which the last ones are not complete; some need blocks of 2."""
+    library = device_library
+    operands = [rng.uniform(-0.1, 0.1, (outer, rows, systems)) for _ in range(6)]
+    operands[2] += 1
+    operands[1][:, rows // 2, ::13] = 9.0
+    expected = solve_pentadiagonal(*operands, axis=1, pivot=pivot)
+    there = [library.array(a) for a in operands]
+    x = solve_pentadiagonal(*there, axis=1, pivot=pivot, out=there[5] if library.mutable else None)
+    near(library.get(x), expected)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("pivot", [None, False])
 @pytest.mark.parametrize("rows", [100, 257, 300, 601, 1000, 1024, 2052, 4096])

@@ -174,7 +174,9 @@ template <int ROWS> struct ThreadPlace {
 template <typename Number>
 using WarpExchange = BlockExchange<Segment<Number>, 256 / sizeof(Number)>;
 
-template <typename Number, int ROWS> struct Levels {
+/* IS_FAST: a pivot beyond the range of the fast reciprocal is a bad one. Segments are then not
+ * kept for a second reduction with other reciprocals. */
+template <typename Number, int ROWS, bool IS_FAST = false> struct Levels {
     Chunk<Number, ROWS> chunk;
     Segment<Number> own;
     Lanes<Number> lanes, warps;
@@ -243,7 +245,12 @@ template <typename Number, int ROWS> struct Levels {
         FastReciprocal<Number> fast_inverter;
 
         level.reduce(group, unit, row, fast_inverter);
-        if (__any_sync(all_lanes, !accepts(fast_inverter))) {
+        if constexpr (IS_FAST) {
+            if (!accepts(fast_inverter)) {
+                bad_pivot.row = min(bad_pivot.row, row);
+            }
+        }
+        else if (__any_sync(all_lanes, !accepts(fast_inverter))) {
             level.reduce(group, unit, row, safe_inverter);
         }
         gather(self.members);

@@ -1,0 +1,307 @@
+/* five_columns.cuh - neighbouring systems of five diagonals divided into chunks of scalar rows, as
+ * contiguous ones are (five_lines.cuh).
+ *
+ * A block has a tile of 8 neighbouring systems in shared memory. A thread eliminates the 16 rows of
+ * a chunk and keeps s and t of them in registers, and p, q and y in the place of three operands. So
+ * the other three operands of the next tile are copied while chunks are joined and substituted, and
+ * the rest while x is stored. 7 words and about 45 operations for a row.
+ *
+ * 256 and 512 rows of float64 take 0.85 and 0.78 of the time of five_turns.cuh (H200); others leave
+ * lanes without chunks: 160 and 300 rows take 1.24 and 1.33. Of 20000 cycles of a tile of 256 rows the
+ * join has 4900, the elimination 4300, waiting for copies 3200; copies alone have 0.85 of the speed of
+ * a copy. p and q in registers as well, which spill, take 1.2 of the time; 16 neighbours 1.02;
+ * contiguous rows 1.07 to 1.22 of that of five_lines.cuh; 1000 rows in tiles of 4 neighbours 1.1 of
+ * that of five_rows.cuh.
+ */
+#ifndef PS_CUDA_LINES_FIVE_COLUMNS_CUH
+#define PS_CUDA_LINES_FIVE_COLUMNS_CUH
+
+#include "lines/five_lines.cuh"
+
+namespace pysolvers::lines {
+
+/* The tile of a block: operands, which are five diagonals and rhs. Vectors of 16 bytes are copied. */
+template <typename Real> struct FiveColumns {
+    static constexpr int rows = five_column_rows, width = five_column_width;
+    static constexpr int count = 16 / sizeof(Real), vectors = width / count;
+    static constexpr int pitch = rows * width + count, operands = 6;
+    static constexpr unsigned all = (1u << operands) - 1;
+    const BlocksJob<Real> &job;
+    Real *const memory;
+
+    /* The numbers of an operand. */
+    __device__ __forceinline__ int array() const
+    {
+        return job.lines.shape.chunks() * pitch;
+    }
+
+    /* Row r of a chunk of operand 0 is `width` r numbers after this. */
+    __device__ __forceinline__ Real *chunk_at(int slot, int chunk) const
+    {
+        return memory + chunk * pitch + slot;
+    }
+
+    __device__ __forceinline__ SystemRange systems(int64_t tile) const
+    {
+        return systems_of_tile(tile, width, static_cast<int32_t>(job.outer), job.outer,
+                               job.inner);
+    }
+
+    /* Start the copies of the operands in WHICH; rows without an entry of the matrix are
+     * cleared. */
+    template <unsigned WHICH>
+    __device__ __forceinline__ void load(const SystemRange &range) const
+    {
+        walk(range, [&](const auto &source, int slot, int32_t start, int32_t step) {
+#pragma unroll
+            for (int d = 0; d < operands; d++) {
+                if ((WHICH >> d & 1u) == 0) {
+                    continue;
+                }
+                const int32_t least = d < 5 ? max(2 - d, 0) : 0,
+                              beyond = d < 5 ? max(d - 2, 0) : 0;
+                const int64_t row_step = d < 5 ? job.bands[d % 5].row : job.rhs.row;
+                const Real *from = (d < 5 ? job.bands[d % 5].system(source.j, source.k)
+                                          : source.at(job.rhs, 0)) +
+                                   start * row_step;
+                Real *const to = memory + d * array();
+
+#pragma unroll 2
+                for (int32_t row = start; row < job.rows; row += step) {
+                    copy_async_of_line_or_clear<16>(to + place_of(slot, row), from,
+                                                    row >= least &&
+                                                        row < job.rows - beyond);
+                    from += step * row_step;
+                }
+            }
+        });
+        copies_committed();
+    }
+
+    /* Store x, in the place of rhs, of the systems that are not in `left`. */
+    __device__ __forceinline__ void store(const SystemRange &range,
+                                          const unsigned *left) const
+    {
+        walk(range, [&](const auto &source, int slot, int32_t start, int32_t step) {
+            const Real *const from = memory + 5 * array();
+            Real *to = source.at(job.x, start);
+            unsigned are_left = 0;
+
+#pragma unroll
+            for (int k = 0; k < count; k++) {
+                are_left |= left[slot + k] << k;
+            }
+#pragma unroll 2
+            for (int32_t row = start; row < job.rows; row += step) {
+                const Real *const at = from + place_of(slot, row);
+
+                if (are_left == 0) {
+                    *reinterpret_cast<int4 *>(to) = *reinterpret_cast<const int4 *>(at);
+                }
+                else {
+#pragma unroll
+                    for (int k = 0; k < count; k++) {
+                        if ((are_left >> k & 1u) == 0) {
+                            to[k] = at[k];
+                        }
+                    }
+                }
+                to += step * job.x.row;
+            }
+        });
+    }
+
+  private:
+    __device__ __forceinline__ int place_of(int slot, int32_t row) const
+    {
+        const int at = row + job.lines.shape.chunks() * rows - job.rows;
+
+        return at / rows * pitch + at % rows * width + slot;
+    }
+
+    /* visit(source, slot, row, step) for the vectors at rows row, row + step, ... of the systems
+     * from `slot` that the thread copies: neighbouring threads have neighbours in memory. */
+    template <typename Visit>
+    __device__ __forceinline__ void walk(const SystemRange &range,
+                                         const Visit &visit) const
+    {
+        const int slot = threadIdx.x % vectors * count;
+
+        if (slot < range.count) {
+            visit(BlockSource<Real, 2, true>(job, range.first + slot), slot,
+                  threadIdx.x / vectors, blockDim.x / vectors);
+        }
+    }
+};
+
+/* The chunk of a thread. */
+template <typename Real> struct FiveColumnChunk {
+    using Tile = FiveColumns<Real>;
+    using Steps = FiveChunk<Real, Tile::rows>;
+    using Number = Block<Real, 2>;
+    using Row = typename Steps::Row;
+    static constexpr int width = Tile::width, kept_rows = Tile::rows - 2;
+    /* where the numbers of eliminated rows are that are not in registers; those of rhs have y
+     * and then x */
+    enum { of_p = 2, of_q = 3, of_y = 5 };
+    /* operands whose places are needed until x is found */
+    static constexpr unsigned late = 1u << of_p | 1u << of_q | 1u << of_y;
+    Steps steps; /* with row 0 of operand 0 */
+    Real s[kept_rows], t[kept_rows];
+
+    /* Rows before row 0 of the system become those of the identity. */
+    __device__ __forceinline__ void complete() const
+    {
+#pragma unroll 1
+        for (int r = 0; r < min(-steps.start, Tile::rows); r++) {
+#pragma unroll
+            for (int d = 0; d < 6; d++) {
+                number(d, r) = d == 2 ? 1 : 0;
+            }
+        }
+    }
+
+    __device__ __forceinline__ Segment<Number> eliminate()
+    {
+        Row before = {0, 0, 0, -1, 0}, last = {0, 0, 0, 0, -1};
+        typename Steps::First first[2] = {{0, 0, 0, -1, 0}, {0, 0, 0, 0, -1}};
+
+#pragma unroll
+        for (int i = 0; i < kept_rows; i += 2) {
+            const typename Steps::Group rows = load(i, 0);
+
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+                steps.step(rows, r, before, last, first);
+                s[i + r] = last.s;
+                t[i + r] = last.t;
+                number(of_p, i + r) = last.p;
+                number(of_q, i + r) = last.q;
+                number(of_y, i + r) = last.y;
+            }
+        }
+        return steps.closed(load(kept_rows, Steps::group - 2), before, last, first);
+    }
+
+    __device__ __forceinline__ void substitute(const Ends<Number> &ends) const
+    {
+        const Real l0 = ends.y_left.at[0], l1 = ends.y_left.at[1];
+        Real x1 = ends.y.at[0], x2 = ends.y.at[1];
+
+        number(of_y, kept_rows + 1) = x2;
+        number(of_y, kept_rows) = x1;
+#pragma unroll
+        for (int i = kept_rows - 1; i >= 0; i--) {
+            const Real own =
+                number(of_y, i) - number(of_p, i) * l0 - number(of_q, i) * l1;
+            const Real x = (own - t[i] * x2) - s[i] * x1;
+
+            number(of_y, i) = x;
+            x2 = x1;
+            x1 = x;
+        }
+    }
+
+  private:
+    __device__ __forceinline__ Real &number(int d, int r) const
+    {
+        return steps.at[d * steps.array + r * width];
+    }
+
+    /* Rows i and i + 1 as rows `to` and `to` + 1 of a group. */
+    __device__ __forceinline__ typename Steps::Group load(int i, int to) const
+    {
+        typename Steps::Group rows;
+
+#pragma unroll
+        for (int d = 0; d < 6; d++) {
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+                rows.of[d].at[to + r] = number(d, i + r);
+            }
+        }
+        return rows;
+    }
+};
+
+/* Grid: any number of blocks, each with one tile after the other. */
+template <typename Real>
+__global__ void
+__launch_bounds__(five_lines_threads)
+    five_columns_kernel(const __grid_constant__ BlocksJob<Real> job)
+{
+    using Number = Block<Real, 2>;
+    using Tile = FiveColumns<Real>;
+    using Chunk = FiveColumnChunk<Real>;
+    extern __shared__ int4 shared[];
+    __shared__ unsigned left[Tile::width];
+    const Tile tile = {job, reinterpret_cast<Real *>(shared)};
+    const Shape &shape = job.lines.shape;
+    const ThreadPlace<Tile::rows> own(shape, 0);
+
+    tile.template load<Tile::all>(tile.systems(blockIdx.x));
+#pragma unroll 1
+    for (int64_t number = blockIdx.x; number < job.tiles; number += gridDim.x) {
+        const SystemRange range = tile.systems(number),
+                          next = tile.systems(number + gridDim.x);
+        ThreadPlace<Tile::rows> self = own;
+        const bool is_idle = self.slot >= range.count || self.lane >= shape.lanes;
+        const bool reports = !is_idle && self.lane == 0; /* its system */
+        Levels<Number, Tile::rows, true> levels;
+
+        if (reports) {
+            left[self.slot] = 0;
+        }
+        if (is_idle) {
+            self.clear();
+        }
+        const int slot = is_idle ? 0 : self.slot, at = is_idle ? 0 : self.lane;
+        Chunk chunk = {{job, tile.chunk_at(slot, at), tile.array(), self.start}};
+
+        levels.bad_pivot.is_definite = job.is_definite;
+        copies_done();
+        __syncthreads(); /* the systems are complete */
+        if (!is_idle) {
+            chunk.complete();
+            levels.own = chunk.eliminate();
+            if (chunk.steps.guard.is_unsafe != 0) {
+                atomicOr(&left[slot], 1u);
+            }
+        }
+        else {
+            levels.own = Segment<Number>::closed(
+                own_spike<Number>(), left_spike<Number>(), copy_row<Number>());
+        }
+        __syncthreads(); /* the systems have been read */
+        tile.template load<Tile::all & ~Chunk::late>(next);
+
+        const Ends<Number> ends = levels.join_system(shape, self, false);
+
+        if (!is_idle) {
+            if (levels.bad_pivot.row != BadPivot::none) {
+                atomicOr(&left[slot], 1u);
+            }
+            chunk.substitute(ends);
+        }
+        __syncthreads(); /* x is complete */
+        tile.store(range, left);
+        if (reports) {
+            const BlockSource<Real, 2, true> source(job, range.first + slot);
+
+            if (left[slot] != 0) {
+                solve_by_blocks(job, source, range.first + slot,
+                                kept_of(job, range.first + slot, source.rows * 6));
+            }
+            else if (job.info != nullptr) {
+                job.info[job.is_swapped ? source.k * job.outer + source.j
+                                        : range.first + slot] = 0;
+            }
+        }
+        __syncthreads(); /* x has been read */
+        tile.template load<Chunk::late>(next);
+    }
+}
+
+} // namespace pysolvers::lines
+
+#endif
