@@ -48,7 +48,7 @@ read_weights(PyObject *by, ps_differences *d)
 
 /* Read a tuple of at most two factors: 0, or -1 with an exception. */
 static int
-read_factors(PyObject *factors, PyTypeObject *type, ps_difference_factors *f)
+read_factors(PyObject *factors, PyObject *type, ps_difference_factors *f)
 {
     const ps_factor **const both[] = {&f->first, &f->second};
     const Py_ssize_t count = PyTuple_Check(factors) ? PyTuple_GET_SIZE(factors) : -1;
@@ -132,7 +132,6 @@ compute_plain(PyObject *module, PyObject *const *args, int device,
     ps_status status;
     int threads;
     call c;
-
     ps_difference_factors made = {NULL, NULL};
 
     if (read_factors(args[FACTORS], state->factor_type, &made) < 0 ||
