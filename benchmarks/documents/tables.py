@@ -237,6 +237,7 @@ TABLES: dict[str, dict[str, Lines]] = {
         "solvers": of(slabs.tables),
         "ranks": of(distributed.tables, 0),
         "model": of(distributed.tables, 1),
+        "systems": of(distributed.tables, 2),
     },
     "docs/jax.md": {"jax": of(gradients.tables, 0)},
     "docs/torch.md": {"torch": of(gradients.tables), "gradients": of(gradients_cpu.tables)},
