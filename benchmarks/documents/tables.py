@@ -149,7 +149,8 @@ def trust(record: Record) -> Iterator[str]:
     ]
     if sanitizers:
         checked = min(part["passed"] for part in sanitizers.values())
-        errors = sum(part["errors"] for part in sanitizers.values())
+        numbers = [str(part["errors"]) for part in sanitizers.values()]
+        errors = " and ".join(numbers) if any(n != "0" for n in numbers) else "0"
         tools = " and ".join(f"{n}{gpu_tables.sources_of(part)}" for n, part in sanitizers.items())
         found.append(f"{tools} of compute-sanitizer found {errors} errors in {checked} tests")
     if random:
