@@ -1,4 +1,4 @@
-/* heat_plane.cuh - the kernels of heat_plane.h.
+/* heat_plane.cuh - the kernels of heat_plane.h, which has the formula and the measured gain.
  *
  * The threads of a block have a chunk of a row of nodes each; the blocks of a cluster exchange the
  * sums of its groups of chunks. Rows are in a ring in shared memory, loaded in advance and stored

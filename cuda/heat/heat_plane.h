@@ -18,6 +18,10 @@
  * 16 eps^2 of the largest u. If a line has no more sections than that, all of them are read,
  * whatever q is. Along x only the adjacent groups of chunks are added under the same bound for the
  * rows of a group, and otherwise all. 27 operations per node.
+ *
+ * Why not the two kernels of heat_sweeps.h, which move 4 words per node: a step of 3000 x 5000 nodes in
+ * float64 takes 107 us in place of 138, of 4096^2 102 in place of 146, in float32 of 8192^2 230 in place of
+ * 283 (H200). Where the two kernels are faster they are used (is_faster in heat_plane.cu).
  */
 #ifndef PS_CUDA_HEAT_HEAT_PLANE_H
 #define PS_CUDA_HEAT_HEAT_PLANE_H

@@ -19,15 +19,22 @@ static constexpr int most_capacity = 56, least_tile = 16;
 /* Rows beyond those of the halo that a segment reads. */
 static constexpr int margin = 2 * COMPACT_BATCH;
 static constexpr int32_t most_segments = 1 << 14;
-/* Tiles and panels of the shared solver (shared_differences.cuh, panel_stencils.cuh) are faster for
- * other rows that they hold. Parts of the speed of a copy of 2 words on an H200, float64 and float32, of
- * these and of the kernels here. Strided axes: rings of 256 rows 0.56 and 0.50 (float64), of 512 rows 0.76
- * and 0.70 (float32), of 4096 rows 0.58, 0.60 and 0.73, 0.71; with ends 64 rows 0.48, 0.38 and 0.67,
- * 0.67, 1024 rows 0.55 and 0.85 (float64), 4096 rows 0.48, 0.49 and 0.80, 0.78. Contiguous rows: 64 rows
- * 0.51, 0.49 and 0.79, 0.69, 256 rows 0.81 and 0.81 (float64), 1024 rows 0.84, 0.77 and 0.81, 0.72, 8192
- * rows 0.22 (without a source), 0.56 and 0.73, 0.68; 1001 rows, which are copied one by one, 0.76, 0.60
- * and 0.50, 0.32. Two matrices, float64: 1024 rows of a ring 0.43 and 0.77, 4096 rows 0.32 and 0.48,
- * along a strided axis 0.19 and 0.71. */
+/* The fewest rows of a ring along a strided axis, the most and the fewest contiguous rows for which the
+ * recurrences are faster than tiles and panels of the shared solver (shared_differences.cuh,
+ * panel_stencils.cuh), or for which that solver has no room. Parts of the speed of a copy of 2 words on an
+ * H200, of the recurrences, in brackets of the shared solver; of two numbers the first one is float64, the
+ * second one float32:
+ *
+ *   strided axis, rings    256 rows 0.50 (0.56), float64; 512 rows 0.70 (0.76), float32;
+ *                          4096 rows 0.73, 0.71 (0.58, 0.60)
+ *   strided axis, ends     64 rows 0.67, 0.67 (0.48, 0.38); 1024 rows 0.85 (0.55), float64;
+ *                          4096 rows 0.80, 0.78 (0.48, 0.49)
+ *   contiguous rows        64 rows 0.79, 0.69 (0.51, 0.49); 256 rows 0.81 (0.81), float64;
+ *                          1024 rows 0.81, 0.72 (0.84, 0.77); 8192 rows 0.73, 0.68 (0.22, for which
+ *                          differences are stored first, 0.56); 1001 rows, whose numbers are copied
+ *                          one by one, 0.50, 0.32 (0.76, 0.60)
+ *   two matrices, float64  contiguous rings of 1024 rows 0.77 (0.43), contiguous 4096 rows 0.48 (0.32),
+ *                          4096 rows along a strided axis 0.71 (0.19) */
 static constexpr int least_ring = 1024, most_short_rows = 64, least_long_rows = 4096;
 
 namespace {

@@ -22,7 +22,7 @@
  * Segments that are neighbours are gone through in opposite directions, so that one finds the rows
  * of its halo that the other one reads at the same time in the cache. Warps wait for nothing else
  * than for their values: panels of a team of blocks (panel_stencils.cuh), which exchange sums, have
- * 0.48 to 0.60 of the speed of a copy of 2 words (H200).
+ * 0.48 to 0.60 of the speed of a copy of 2 words with 4096 rows, these kernels 0.71 to 0.80 (H200).
  *
  * 9 to 14 operations per value: 4 or 6 for the difference, 1, and 1 for each time a row is gone
  * back through.
