@@ -10,8 +10,8 @@
  * lanes without chunks: 160 and 300 rows take 1.24 and 1.33. Of 20000 cycles of a tile of 256 rows the
  * join has 4900, the elimination 4300, waiting for copies 3200; copies alone have 0.85 of the speed of
  * a copy. p and q in registers as well, which spill, take 1.2 of the time; 16 neighbours 1.02;
- * contiguous rows with chunks of any pitch 1.07 to 1.22 of that of five_lines.cuh; 1000 rows in tiles of 4 neighbours 1.1 of
- * that of five_rows.cuh.
+ * contiguous rows with chunks of any pitch 1.07 to 1.22 of that of five_lines.cuh; 1000 rows in tiles
+ * of 4 neighbours 1.1 of that of five_rows.cuh.
  */
 #ifndef PS_CUDA_LINES_FIVE_COLUMNS_CUH
 #define PS_CUDA_LINES_FIVE_COLUMNS_CUH
