@@ -704,13 +704,12 @@ class Part:
         is_fast = matrices.side <= target.backend.FAST_SIDE  # others always exchange rows
         return not len(singular.rows) and not (is_fast and pivoted)
 
-    def _apply(self, made: Factors | None, rhs: Array, x: Array | None, threads: int) -> Array:
-        """Solve for right-hand sides; a device writes to x unless x overlaps them."""
+    def _apply(self, made: Factors, rhs: Array, x: Array, threads: int) -> Array:
+        """Solve for right-hand sides; a device writes to x, unless x is another view of them."""
         if self._target.name == "cpu":
             return self._kind.apply(self._target, made, "N", rhs, threads)
-        if x is None or (x is not rhs and np.may_share_memory(rhs, x)):
-            x = self._target.packed(rhs if x is None else x)
-        assert made is not None
+        if x is not rhs and np.may_share_memory(rhs, x):
+            x = self._target.packed(x)
         return systems.apply(self._target, made, "N", rhs, threads, x)
 
     def _spike(self, coupling: Array, code: int, threads: int, *, is_left: bool) -> Spike | None:

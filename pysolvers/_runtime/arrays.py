@@ -251,17 +251,12 @@ def factor_shape(
     shape = resolve_shape(arrays, place, leader="diag", periodic=periodic, rows=count)
     is_open = arrays["diag"].ndim != 1 and not any(shape.short)
     if count is None and shape.rows == 1 < len(shape.full) and is_open:
-        raise ValueError(one_row_text("lower, diag and upper have", arrays, axis))
+        shapes = ", ".join(f"{name} {tuple(array.shape)}" for name, array in arrays.items())
+        raise ValueError(
+            f"lower, diag and upper have one row along axis {axis}: {shapes}; pass rows=n for "
+            "matrices of n rows with these coefficients in every row, rows=1 for one row"
+        )
     return shape, own
-
-
-def one_row_text(what: str, arrays: Mapping[str, Any], axis: object) -> str:
-    """Return the message for coefficients of one row, of several matrices."""
-    shapes = ", ".join(f"{name} {tuple(array.shape)}" for name, array in arrays.items())
-    return (
-        f"{what} one row along axis {axis}: {shapes}; pass rows=n for matrices of n rows with "
-        "these coefficients in every row, rows=1 for one row"
-    )
 
 
 def axis_of_solutions(

@@ -7,14 +7,13 @@
  * first one, and a (ratio^(i+1) - ratio^(2n+1-i)) is added, with a = -ratio x_0 / (1 - ratio^(2n+2)).
  *
  * A tile is that of a warp, 32 chunks: of several systems, of one, or of a part of one with
- * `halo` chunks at each end whose results are not stored; a ring whose chunks are not whole has
- * these, too. Warps wait for no other warp. Units of 16
- * bytes of a chunk are exchanged with each other, such that neither lanes nor copies have bank
- * conflicts.
+ * `halo` chunks at each end whose results are not stored; a ring whose number of rows is no multiple
+ * of ROWS has such chunks, too. Warps wait for no other warp. Units of 16 bytes of a chunk are
+ * permuted in shared memory, so that neither lanes nor copies have bank conflicts.
  *
  * 9 to 11 operations per value. Chunks of tiles of the shared solver (shared_differences.cuh), which
  * five levels join, have 0.51 of the speed of a copy of 2 words with 64 rows and 0.22 with 8192 rows, which
- * no block holds; these have 0.79 and 0.73 (float64, H200).
+ * no block holds; these kernels have 0.79 and 0.73 (float64, H200).
  */
 #ifndef PS_CUDA_LINES_COMPACT_COMPACT_ROWS_CUH
 #define PS_CUDA_LINES_COMPACT_COMPACT_ROWS_CUH

@@ -89,13 +89,13 @@ template <typename Number> struct alignas(2 * sizeof(Number)) RingLoad {
 
 /* The shared memory of a block besides the slots: arrays over the chunks and the blocks.
  *
- * Loads have three turns. Side s of a tile has turn `base` + s, and the next tile begins with the
- * turn after that of a side k, of k sides. What is known of the matrices of a tile is kept in turns
- * that the sides before do not use any more, and is read before those sides are reduced that use
- * them next: notes of the chunks in the turn of side 1; frames of the blocks, if there is room for
- * them, in that of side 2. That was the turn of side k - 3 of the tile before, which all threads of
- * a block have read before the block sends its load of side k - 1, without which no block ends that
- * tile. */
+ * `load`, the loads of the chunks, has three turns. Side s of a tile has turn (base + s) % 3; if a
+ * tile has k sides, the next tile begins with the turn of base + k + 1. What is known of the matrices
+ * of a tile is kept in turns that no side before uses any more, and is read before the sides are
+ * reduced whose loads replace it: the notes of the chunks are in the turn of side 1; the frames of
+ * the blocks, if a turn has room for them, in that of side 2. The latter was the turn of side k - 3
+ * of the tile before: all threads of a block have read its loads before the block sends its load of
+ * side k - 1, and without this load no block ends that tile. */
 template <typename Number> struct RingExchange {
     Number *unit;  /* 5 arrays: the frames of the chunks, then their multipliers */
     Number *load;  /* three turns of 2 arrays */
