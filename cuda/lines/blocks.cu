@@ -223,8 +223,8 @@ are_dense_runs(const BlocksJob<Real> &job)
 static constexpr int64_t least_in_place[] = {33, 57}, most_in_place[] = {1024, 256};
 static constexpr int32_t least_lanes_in_place = 24;
 
-/* Systems in shared memory that are eliminated in place (blocks_in_place.cuh); is_used only if they
- * fit and it pays. */
+/* Systems in shared memory that are eliminated in place (blocks_in_place.cuh); is_used only if
+ * the systems fit and this is faster. */
 static BlocksLines
 in_place_of(const ps_blocks &b, const BlocksJob<double> &job,
             const ps_cuda_device &device)

@@ -168,7 +168,7 @@ template <typename Real> struct BlocksJob {
     bool by_columns;              /* blocks_columns.cuh */
     columns::ColumnShape columns; /* then */
     bool has_columns;             /* five_columns.cuh */
-    int64_t tiles;                /* then */
+    int64_t tiles;                /* of five_columns.cuh */
 };
 
 /* blocks_reals.cu */

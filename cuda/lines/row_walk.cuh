@@ -15,8 +15,8 @@
  * Of marked systems only: a thread of a block reads one mark, and all threads of the block
  * compute the rows of the systems that have one. Without marked systems, a step with this and the
  * solver with row exchanges behind it takes 1.04 to 1.08 of its time (H200, 65536 systems of 512
- * rows; 1.06 to 1.10 if the kernel does not follow the last one closely); a mark for each number
- * of the rows was read in half to all of the time of the step.
+ * rows; 1.06 to 1.10 if the kernel does not follow the last one closely). When a mark was read for
+ * each number of the rows, this took half to all of the time of the step.
  *
  * A kernel apart from those of solves, because a product has no elimination and no
  * exchange: it moves its words at 0.84 to 1.02 of the speed of a copy (H200, own

@@ -22,6 +22,9 @@ interiors and reduced systems are definite with condition numbers at most that o
 systems are solved as whole lines: each rank gets a share of them, complete. So are those of which
 one is singular, as this finds their first bad pivots.
 
+Parts of arrays on a device are eliminated there. What the ranks exchange, the reduced systems and
+whole lines are on the host.
+
 Source: Wang, ACM Trans. Math. Softw. 7 (1981) 170-183.
 """
 

@@ -133,9 +133,9 @@ def differentiable(
     """Call an operator, by its `function` where this is needed.
 
     `torch.func.grad` refuses operators with `register_autograd`; `torch.compile` accepts both.
-    The operator itself takes less time, and `function.direct`, without the dispatcher of PyTorch, a
-    half of that: it is called where no transformation, mode or class of tensors asks for the
-    operator.
+    The operator itself takes less time, and `function.direct`, which is called without the
+    dispatcher of PyTorch, half of that time; `function.direct` is called where no transformation,
+    mode or class of tensors asks for the operator.
     """
     if _is_transformed() or forward_ad._current_level >= 0:  # which the function refuses
         return function.apply(*arguments)
@@ -152,7 +152,8 @@ def differentiable(
 class Direct(torch.autograd.Function):
     """An operator that is called without the dispatcher of PyTorch.
 
-    A class of its own has `run`, `keep` and `backward`, the functions of the operator.
+    `of` makes a class for each operator, with `run`, `keep` and `backward`, the functions of the
+    operator.
     """
 
     run: Callable[..., Any]

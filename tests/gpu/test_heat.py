@@ -154,8 +154,8 @@ def test_many_long_columns(shape, dtype, r, sides):
     assert_near(here.step(3), there.step(3), tolerance)
 
 
-# Steps of one kernel: rows of nodes that a block has in short chunks and in longer ones, that the
-# blocks of a cluster have, some of whose warps may be idle, and that begin between 16 bytes.
+# Steps of one kernel: rows of nodes in short chunks of a block, in longer chunks of a block, in a
+# cluster, of which some warps may have no nodes, and rows that begin at no multiple of 16 bytes.
 PLANES = [
     ((3200, 3000), np.float64, 1.0),
     ((2400, 4608), np.float64, 20.0),
