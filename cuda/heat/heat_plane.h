@@ -88,7 +88,7 @@ template <typename Real> struct HeatPlanePlan {
     size_t shared;
 };
 
-/* Whether the steps of `h` are made in this way. */
+/* Whether each step of `h` is one of these kernels. */
 bool heat_is_plane(const ps_heat *h, const ps_cuda_device *device);
 
 /* Bytes of workspace of a plan. */
@@ -99,7 +99,7 @@ template <typename Real>
 ps_status heat_plan_plane(const ps_heat *h, void *memory, cudaStream_t stream,
                           HeatPlanePlan<Real> *plan);
 
-/* Step s; after the last one, what is left of it. */
+/* The kernel of step s; after that of the last step, the kernel that substitutes along y. */
 template <typename Real>
 ps_status heat_plane_step(const ps_heat *h, const HeatPlanePlan<Real> &plan, int64_t s,
                           cudaStream_t stream);

@@ -141,8 +141,8 @@ template <typename Real> struct FiveColumnChunk {
     using Number = Block<Real, 2>;
     using Row = typename Steps::Row;
     static constexpr int width = Tile::width, kept_rows = Tile::rows - 2;
-    /* where the numbers of eliminated rows are that are not in registers; those of rhs have y
-     * and then x */
+    /* the operands whose places have the numbers of eliminated rows that are not in registers; the
+     * place of rhs has y and then x */
     enum { of_p = 2, of_q = 3, of_y = 5 };
     /* operands whose places are needed until x is found */
     static constexpr unsigned late = 1u << of_p | 1u << of_q | 1u << of_y;

@@ -78,8 +78,8 @@ int compact_columns_resident(const CompactColumns<Real> &job, int pack);
 template <typename Real>
 ps_status compact_rows_launch(const CompactRows<Real> &job, cudaStream_t stream);
 
-/* Whether the recurrences solve for the differences, whether they are measured to be faster than
- * tiles and panels of the shared solver, and do so. */
+/* Whether the recurrences can solve for the differences; whether this was measured to be faster than
+ * tiles and panels of the shared solver; and the solve. */
 bool ps_cuda_compact_accepts(const ps_differences *d);
 bool ps_cuda_compact_is_faster(const ps_differences *d);
 ps_status ps_cuda_compact_solve(const ps_differences *d, cudaStream_t stream);
