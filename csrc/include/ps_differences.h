@@ -23,7 +23,7 @@ enum { PS_DIFFERENCE_ENDS = 2, PS_DIFFERENCE_POINTS = 64, PS_DIFFERENCE_SECOND =
  * in rows i = 0 and 1 instead the sums of end[i][k] (f[k] - f[i]) over the first points[i] points,
  * in the last two rows s times the same sums from the other end. With PS_PERIODIC the grid is a
  * ring, and the ends have the weights of the other rows. x gets g, or the solution of
- * F x = g, or that of G F x = g with a second factor;
+ * F x = g, or that of F G x = g with a second factor;
  * x overlaps no f. Complex numbers have real weights. Strides as of a ps_tridiag.
  * rows >= points[i], and rows >= 5. */
 typedef struct {
