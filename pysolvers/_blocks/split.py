@@ -458,7 +458,7 @@ class Part:
     def is_dominant(self) -> bool:
         """Whether those rows are dominant that the factors of the interior do not test."""
         step = self._kind.ends
-        if self._matrices.side > self._target.backend.FAST_SIDE:  # they test no such blocks
+        if not self._is_fast:  # they test no such blocks
             return self._all_are_dominant()
         return all(
             _is_dominant(
@@ -492,10 +492,8 @@ class Part:
             return False
         if not keeps or not self._last:
             return True
-        made = self.factors = self._factored(self.interior, code, threads)
-        is_fast = self._matrices.side <= self._target.backend.FAST_SIDE
-        is_exchanged = is_fast and made.pivot == self._target.backend.PIVOTS["always"]
-        return not is_exchanged and not len(made.singular.rows)
+        self.factors = self._factored(self.interior, code, threads)
+        return self._is_sound(self.factors)
 
     def spikes(self, code: int, threads: int) -> list[Spike | None]:
         """Return l and u in the rows in which they count; None for those that are 0."""
@@ -548,17 +546,12 @@ class Part:
 
         With factors where there are several right-hand sides, as one process.
         """
-        backend, target = self._target.backend, self._target
         if self.factors is None and self._needs_factors(len(rhs), code):
             self.factors = self._factored(self.interior, code, threads)
         made = self.factors
-        is_fast = self._matrices.side <= backend.FAST_SIDE  # others always exchange rows
-        if made is not None and len(made.singular.rows):
-            return None
         if made is not None:
-            is_exchanged = is_fast and made.pivot == backend.PIVOTS["always"]
-            return None if is_exchanged else self._apply(made, rhs, x, threads)
-        to = target.packed(x) if np.may_share_memory(rhs, x) else x
+            return self._apply(made, rhs, x, threads) if self._is_sound(made) else None
+        to = self._target.packed(x) if np.may_share_memory(rhs, x) else x
         return to if self._solve(self.interior, rhs, to, code, threads) else None
 
     def substitute(
@@ -686,6 +679,16 @@ class Part:
         """Return the batch axes of right-hand sides, their columns first."""
         return rhs.shape[: -min(self._kind.tail, 2)]
 
+    @property
+    def _is_fast(self) -> bool:
+        """Whether blocks are small: rows of others are always exchanged."""
+        return self._matrices.side <= self._target.backend.FAST_SIDE
+
+    def _is_sound(self, made: Factors) -> bool:
+        """Whether factors have no bad pivot, and no exchanged rows, as `reduce`."""
+        is_exchanged = self._is_fast and made.pivot == self._target.backend.PIVOTS["always"]
+        return not is_exchanged and not len(made.singular.rows)
+
     def _needs_factors(self, columns: int, code: int) -> bool:
         """Whether the interior is solved with factors.
 
@@ -704,8 +707,7 @@ class Part:
             singular = systems.solve(target, matrices, rhs, x, code, threads)
         else:
             singular, pivoted = self._kind.solve_on_host(target, matrices, rhs, x, code, threads)
-        is_fast = matrices.side <= target.backend.FAST_SIDE  # others always exchange rows
-        return not len(singular.rows) and not (is_fast and pivoted)
+        return not len(singular.rows) and not (self._is_fast and pivoted)
 
     def _apply(self, made: Factors, rhs: Array, x: Array, threads: int) -> Array:
         """Solve for right-hand sides; a device writes to x, unless x is another view of them."""
