@@ -14,7 +14,7 @@ using namespace runtime;
 
 static constexpr int most_halo = 64; /* rows */
 /* Rows of the ring of a warp: as many as leave room for four blocks on a multiprocessor, if it has these
- * beside its halo. */
+ * and those of its halo. */
 static constexpr int most_capacity = 56, least_tile = 16;
 /* Rows beyond those of the halo that a segment reads. */
 static constexpr int margin = 2 * COMPACT_BATCH;
