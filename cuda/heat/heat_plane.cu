@@ -316,7 +316,6 @@ launch(const ps_heat *h, const HeatPlanePlan<Real> &plan, int64_t s, cudaStream_
 bool
 heat_is_plane(const ps_heat *h, const ps_cuda_device *device)
 {
-
     if (device == nullptr || device->capability < 90 || h->axes != 2 ||
         h->scheme != PS_HEAT_PR || h->kernels != PS_HEAT_KERNELS_FUSED ||
         h->k != nullptr || h->source.data != nullptr) {

@@ -290,14 +290,13 @@ __global__ void __launch_bounds__(32 * heat_row_warps<Real, ROWS>, 1)
         __syncthreads();
         full[0].wait(0);
     }
-    /* These reads come before the first load into their place, without a barrier: that load waits for
-     * sums in which all threads of the cluster use what they read here. */
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {
         u[i] = first(i) = Real(0);
         y[i] = PART != HEAT_PLANE_FIRST && i >= pads ? ring.place(s.ring - 1)[node + i]
                                                      : Real(0);
     }
+    __syncthreads();
     bulk_fence();
     if (is_cluster) {
         cluster_wait();
