@@ -117,11 +117,12 @@ def _kernels() -> tuple[Any, Any]:
 
 
 def likelihood(
-    t: Array, y: Array, variance: float, length: float, noise: float
-) -> tuple[Array, Array]:
+    t: Array, y: Array, variance: float, length: float, noise: float, *, derivatives: bool = True
+) -> tuple[Array, Array | None]:
     """Return the log likelihood, and its derivatives by variance, length and noise.
 
-    `t` are sorted; `t` and `y` are arrays of CuPy, and so are the results.
+    `t` are sorted; `t` and `y` are arrays of CuPy, and so are the results. Without `derivatives`
+    the second result is None.
     """
     import cupy
 
@@ -133,6 +134,9 @@ def likelihood(
     blocks(t, y, n, *numbers, lower, diag, upper, rhs, size=4 * n)
     factor = factor_block_tridiagonal(lower, diag, upper, pivot=False, on_singular="ignore")
     states = factor.solve(rhs)
+    constant = factor.logdet() + n * log(2 * pi * noise)
+    if not derivatives:
+        return -((y * (y - states[:, 0, 0])).sum() / noise + constant) / 2, None
     _, own, after = factor.inverse_blocks()
     parts = cupy.empty((3, n))
     terms(t, y, states, own, after, n, *numbers, parts, size=n)
@@ -140,5 +144,4 @@ def likelihood(
     # of the likelihood for c variance and c noise, by c = 1
     by_scale = (fit - n) / 2
     by_variance = (by_scale - noise * by_noise) / variance
-    value = -(fit + factor.logdet() + n * log(2 * pi * noise)) / 2
-    return value, cupy.stack((by_variance, -by_a * a / length, by_noise))
+    return -(fit + constant) / 2, cupy.stack((by_variance, -by_a * a / length, by_noise))

@@ -201,7 +201,11 @@ def block_scan(jax: Any) -> Callable[..., Any]:
 
 
 def smolgp_seconds(t: Any, y: Any, parameters: tuple[float, float, float]) -> float:
-    """Return the seconds of the likelihood of gaussian_process.py and its derivatives."""
+    """Return the seconds of the likelihood of gaussian_process.py, without its derivatives.
+
+    smolgp writes out each level of its associative scan: JAX takes 10 s to compile the likelihood
+    of 1.8 million points (docs/measurements.md), and several times as long with its derivatives.
+    """
     jax, smolgp = _jax(), import_module("smolgp")
     kernel = import_module("smolgp.kernels").Matern32
     solver = import_module("smolgp.solvers").ParallelStateSpaceSolver
@@ -212,7 +216,7 @@ def smolgp_seconds(t: Any, y: Any, parameters: tuple[float, float, float]) -> fl
         matern = kernel(scale=length, sigma=jax.numpy.sqrt(variance))
         return smolgp.GaussianProcess(matern, t, noise=noise, solver=solver).log_probability(y)
 
-    compute = jax.jit(jax.value_and_grad(value))
+    compute = jax.jit(value)
     given = [jax.dlpack.from_dlpack(v) for v in (t, y)]
     numbers = tuple(jax.numpy.asarray(number) for number in parameters)
     return host_seconds(lambda: compute(numbers, *given), jax.block_until_ready, 1.0)

@@ -352,7 +352,8 @@ def factor_pentadiagonal(
     assume, periodic
         As in `solve_pentadiagonal`.
     rows : int, optional
-        Number of rows n, if no diagonal has them.
+        Number of rows n. Needed if no diagonal has more than one entry along `axis`, unless `diag`
+        has one dimension.
     pivot : bool, optional
         As in `solve_pentadiagonal`; by default rows are exchanged in all matrices if one of them
         needs it.
@@ -886,7 +887,7 @@ def _resolve(
     ndim = max(1, *(array.ndim for array in operands.values()))
     place, kept = systems.row_axis(axis, ndim, f"operands of {ndim} axes", "rhs" in operands)
     views = {name: _rows_last(array, place) for name, array in operands.items()}
-    count = _rows_of(operation, operands, views, rows, periodic=periodic)
+    count = _rows_of(operation, operands, views, rows, axis, periodic=periodic)
     systems.require_periodic_rows(operation, count, _LEAST_PERIODIC if periodic else 0)
     if count < 1 and "rhs" not in operands:
         raise ValueError(f"{operation}: matrices must have at least one row, got {count}")
@@ -934,6 +935,7 @@ def _rows_of(
     operands: dict[str, Array],
     views: dict[str, Array],
     rows: int | None,
+    axis: int,
     *,
     periodic: bool,
 ) -> int:
@@ -946,15 +948,13 @@ def _rows_of(
     if count == 1 and not is_known:
         lengths = {n: (v.shape[-1], abs(_OFFSETS.get(n, 0))) for n, v in views.items()}
         count = systems.rows_of_lines(operation, lengths, periodic=periodic)
+        if count == 1 and "rhs" not in operands:
+            raise systems.unknown_rows(operation, operands, axis, constant=0)
     if rows is not None:
         asked = integer("rows", rows)
         if count not in (1, asked):
             raise ValueError(f"{operation}: rows is {rows}, but the diagonals have {count} rows")
         count = asked
-    elif count == 1 and all(a.ndim == 0 for a in operands.values()):
-        raise ValueError(
-            f"{operation}: the diagonals are all 0-d, so the number of rows is unknown: pass rows=n"
-        )
     return count
 
 

@@ -403,7 +403,8 @@ def factor_block_tridiagonal(
     assume, periodic
         As in `solve_block_tridiagonal`.
     rows : int, optional
-        Number of rows n, if no operand has them.
+        Number of rows n. Needed if no operand has more than one block along `axis`, unless `diag`
+        has three dimensions.
     pivot : bool, optional
         As in `solve_block_tridiagonal`; by default scalar rows are exchanged across blocks in all
         matrices if one of them is not block diagonally dominant.
@@ -822,12 +823,17 @@ def _also(singular: Singular, border: _Border, matrices: Matrices) -> Singular:
     return systems.with_last_row(singular, wrong, matrices.rows)
 
 
+def _one(*matrix: Array) -> int | None:
+    """Return 1 if each operand is one block row, else None."""
+    return 1 if all(a.shape[-3:-2] == (1,) for a in matrix) else None
+
+
 def log_determinants(
     *matrix: Array, assume: Assume, pivot: bool | None, threads: int | None
 ) -> Array:
     """Return log |det A|, NaN if singular or not positive definite as `assume` says."""
     options: dict[str, Any] = {"assume": assume, "pivot": pivot, "threads": threads}
-    factor = factor_block_tridiagonal(*matrix, on_singular="ignore", **options)
+    factor = factor_block_tridiagonal(*matrix, rows=_one(*matrix), on_singular="ignore", **options)
     if factor._results is not None:
         values = factor.logdet()
     else:
@@ -844,7 +850,7 @@ def inverses(
 ) -> list[Array]:
     """Return the blocks of `BlockTridiagonalFactor.inverse_blocks`, NaN for singular matrices."""
     options: dict[str, Any] = {"assume": assume, "pivot": pivot, "threads": threads}
-    factor = factor_block_tridiagonal(*matrix, on_singular="ignore", **options)
+    factor = factor_block_tridiagonal(*matrix, rows=_one(*matrix), on_singular="ignore", **options)
     blocks = list(factor.inverse_blocks())
     for system in factor._singular.systems:
         for block in blocks:
@@ -890,7 +896,7 @@ def _resolve(
     what = "the axes before those of the blocks"
     place, kept = systems.row_axis(axis, ndim, what, "rhs" in operands)
     views = {name: _rows_last(array, place) for name, array in operands.items()}
-    count = _rows_of(operation, views, rows, periodic=periodic)
+    count = _rows_of(operation, operands, views, rows, axis, periodic=periodic)
     systems.require_periodic_rows(operation, count, _LEAST_PERIODIC if periodic else 0)
     for name, view in views.items():
         found = view.shape[-3]
@@ -975,7 +981,15 @@ def _rows_last(array: Array, axis: int) -> Array:
     return systems.last(array, axis - 2, -3)
 
 
-def _rows_of(operation: str, views: dict[str, Array], rows: int | None, *, periodic: bool) -> int:
+def _rows_of(
+    operation: str,
+    operands: dict[str, Array],
+    views: dict[str, Array],
+    rows: int | None,
+    axis: int,
+    *,
+    periodic: bool,
+) -> int:
     """Return the number of rows of the systems, or raise."""
     count = 1
     for name in ("rhs", "diag"):
@@ -984,6 +998,8 @@ def _rows_of(operation: str, views: dict[str, Array], rows: int | None, *, perio
     if count == 1 and rows is None:
         lengths = {n: (v.shape[-3], int(n in ("lower", "upper"))) for n, v in views.items()}
         count = systems.rows_of_lines(operation, lengths, periodic=periodic)
+        if count == 1 and "rhs" not in operands and operands["diag"].ndim != 3:
+            raise systems.unknown_rows(operation, operands, axis, constant=2)
     if rows is not None:
         asked = integer("rows", rows)
         if count not in (1, asked):

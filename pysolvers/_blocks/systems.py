@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .._checks import axis_number
 from .._errors import BackendError, raise_for_status
 from .._options import OnSingular, pivot_code
-from .._runtime.arrays import factor_axis
+from .._runtime.arrays import factor_axis, one_row
 from .._runtime.backends import require
 from .._runtime.device import address_of, aligned, device_array, is_device_array
 from .._runtime.direct import call_directly
@@ -278,6 +278,21 @@ def rows_of_lines(operation: str, lengths: dict[str, tuple[int, int]], *, period
             f"{counts[1]} rows, and the diagonal is constant: {write}"
         )
     return counts[0] if counts else max(size for size, _ in found.values())
+
+
+def unknown_rows(
+    operation: str, operands: dict[str, Array], axis: int, *, constant: int
+) -> ValueError:
+    """Return the error of factors whose operands do not tell the number of rows.
+
+    `constant` is the number of axes of an operand that is the same in all rows.
+    """
+    if any(array.ndim > constant for array in operands.values()):
+        return one_row(operands, axis)
+    return ValueError(
+        f"{operation}: the operands are all {constant}-d, so the number of rows is unknown: "
+        "pass rows=n"
+    )
 
 
 def expanded(array: Array, shape: tuple[int, ...]) -> Array:

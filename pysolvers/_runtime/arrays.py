@@ -251,12 +251,18 @@ def factor_shape(
     shape = resolve_shape(arrays, place, leader="diag", periodic=periodic, rows=count)
     is_open = arrays["diag"].ndim != 1 and not any(shape.short)
     if count is None and shape.rows == 1 < len(shape.full) and is_open:
-        shapes = ", ".join(f"{name} {tuple(array.shape)}" for name, array in arrays.items())
-        raise ValueError(
-            f"lower, diag and upper have one row along axis {axis}: {shapes}; pass rows=n for "
-            "matrices of n rows with these coefficients in every row, rows=1 for one row"
-        )
+        raise one_row(arrays, axis)
     return shape, own
+
+
+def one_row(arrays: Mapping[str, Any], axis: object) -> ValueError:
+    """Return the error of factors whose matrices have one entry each, and no `rows`."""
+    *names, last = arrays
+    shapes = ", ".join(f"{name} {tuple(array.shape)}" for name, array in arrays.items())
+    return ValueError(
+        f"{', '.join(names)} and {last} have one row along axis {axis}: {shapes}; pass rows=n for "
+        "matrices of n rows with these coefficients in every row, rows=1 for one row"
+    )
 
 
 def axis_of_solutions(

@@ -190,7 +190,10 @@ def _solved(
     """Return the values of the splines at the knots, and the scores."""
     column = lam[..., None]
     bands = (e.r[0] + column * e.g[0], e.r[1] + column * e.g[1], column * e.g[2])
-    factor = factor_pentadiagonal(None, None, *bands, assume="positive definite", threads=threads)
+    rows = e.y.shape[-1] - 2
+    factor = factor_pentadiagonal(
+        None, None, *bands, rows=rows, assume="positive definite", threads=threads
+    )
     a, b, c = e.q
     y = e.y
     gamma = factor.solve(a * y[..., :-2] + b * y[..., 1:-1] + c * y[..., 2:])

@@ -113,7 +113,7 @@ def test_factors(side, pivot):
     for rows, batch in ((1, (3,)), (2, ()), (9, (2, 5))):
         case = blocks(rng, batch, rows, side, diagonal=4 * side)
         matrix = dense(*case)
-        factor = factor_block_tridiagonal(*case, pivot=pivot)
+        factor = factor_block_tridiagonal(*case, rows=rows, pivot=pivot)
         rhs = rng.uniform(-1, 1, (3, *batch, rows, side, 2))
         for trans, of in (("N", matrix), ("T", np.swapaxes(matrix, -1, -2))):
             x = factor.solve(rhs, trans=trans)
@@ -524,3 +524,17 @@ def test_factors_are_not_copied(copied):
     factor = factor_block_tridiagonal(np.eye(2), 4 * np.eye(2), np.eye(2), rows=6)
     with pytest.raises(TypeError, match="cannot be pickled or copied: keep the diagonals"):
         copied(factor)
+
+
+def test_blocks_of_one_row_need_rows():
+    unit = np.eye(2)
+    several = np.broadcast_to(unit, (3, 1, 2, 2))
+
+    with pytest.raises(ValueError, match=r"one row along axis -1: .*\(3, 1, 2, 2\).* rows=n"):
+        factor_block_tridiagonal(several, 4 * several, several)
+    with pytest.raises(ValueError, match=r"operands are all 2-d.* rows=n"):
+        factor_block_tridiagonal(unit, 4 * unit, unit)
+    one = factor_block_tridiagonal(several, 4 * several, several, rows=1)
+    np.testing.assert_array_equal(one.solve(np.ones((3, 1, 2, 1))), np.full((3, 1, 2, 1), 0.25))
+    two = factor_block_tridiagonal(several, 4 * several, several, rows=2)
+    np.testing.assert_allclose(two.solve(np.full((3, 2, 2, 1), 5.0)), 1, rtol=1e-15)

@@ -256,7 +256,7 @@ def test_complex_matrices(dtype, periodic):
             rhs = np.asarray(rng.uniform(-1, 1, (3, rows)) + 1j, dtype)
             options = {"periodic": periodic, "pivot": pivot}
             matrix = dense(bands, periodic=periodic)
-            factor = factor_pentadiagonal(*bands, **options)
+            factor = factor_pentadiagonal(*bands, rows=rows, **options)
             wide = np.asarray(matrix, complex)
             assert np.allclose(factor.logdet(), np.linalg.slogdet(wide)[1], 1e3 * eps(dtype), 1e-4)
             adjoint = np.swapaxes(matrix.conj(), -1, -2)
@@ -507,3 +507,19 @@ def test_matrices_without_rows_are_refused():
     with pytest.raises(ValueError, match="matrices must have at least one row, got 0"):
         factor_pentadiagonal(empty, empty, empty, empty, empty)
     assert solve_pentadiagonal(0.1, 0.1, 3.0, 0.1, 0.1, np.zeros((3, 0))).shape == (3, 0)
+
+
+def test_coefficients_of_one_row_need_rows():
+    column = np.ones((3, 1))
+    bands = column, column, 6 * column, column, column
+
+    with pytest.raises(ValueError, match=r"one row along axis -1: .*diag \(3, 1\).* rows=n"):
+        factor_pentadiagonal(*bands)
+    with pytest.raises(ValueError, match=r"operands are all 0-d.* rows=n"):
+        factor_pentadiagonal(1.0, 1.0, 6.0, 1.0, 1.0)
+    np.testing.assert_allclose(
+        factor_pentadiagonal(*bands, rows=1).solve(column), column / 6, rtol=1e-15
+    )
+    np.testing.assert_allclose(
+        factor_pentadiagonal(*bands, rows=2).solve(np.full((3, 2), 7.0)), 1, rtol=1e-15
+    )
