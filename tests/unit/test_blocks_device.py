@@ -220,7 +220,7 @@ def test_factors_of_five_diagonals_whose_rows_are_dominant(device_library, rng, 
     bands[2] = bands[[0, 1, 3, 4]].sum(0) + 0.01
     rhs = rng.standard_normal((4, rows))
 
-    factor = factor_pentadiagonal(*map(device_library.array, bands))
+    factor = factor_pentadiagonal(*map(device_library.array, bands), rows=rows)
 
     x = device_library.get(factor.solve(device_library.array(rhs)))
     near(x, solve_pentadiagonal(*bands, rhs))
@@ -228,7 +228,7 @@ def test_factors_of_five_diagonals_whose_rows_are_dominant(device_library, rng, 
         other = bands.copy()
         other[2, 3, bad] = 0
         with pytest.raises(BackendError, match="no row exchanges across blocks"):
-            factor_pentadiagonal(*map(device_library.array, other))
+            factor_pentadiagonal(*map(device_library.array, other), rows=rows)
 
 
 @pytest.mark.parametrize("pivot", [None, True])
@@ -313,8 +313,8 @@ def check_factor(library, there, here, rhs, **options):
 def test_factors_of_blocks(device_library, rng, batch, axis, rows, side):
     library, dtype = device_library, ("float32", "float64")[side % 2]
     *matrix, rhs = blocks(rng, batch, axis, rows, side, 2, dtype)
-    there = factor_block_tridiagonal(*(library.array(a) for a in matrix), axis=axis)
-    here = factor_block_tridiagonal(*matrix, axis=axis, pivot=False)
+    there = factor_block_tridiagonal(*(library.array(a) for a in matrix), axis=axis, rows=rows)
+    here = factor_block_tridiagonal(*matrix, axis=axis, rows=rows, pivot=False)
     assert not there.pivoted
     check_factor(library, there, here, rhs)
     check_factor(
@@ -337,8 +337,8 @@ def test_factors_of_five_diagonals(device_library, rng, batch, axis, rows, dtype
     shape.insert(axis if axis >= 0 else len(shape), rows)
     *bands, rhs = (rng.uniform(-0.1, 0.1, shape).astype(dtype) for _ in range(6))
     bands[2] += 1
-    there = factor_pentadiagonal(*(library.array(a) for a in bands), axis=axis)
-    here = factor_pentadiagonal(*bands, axis=axis)
+    there = factor_pentadiagonal(*(library.array(a) for a in bands), axis=axis, rows=rows)
+    here = factor_pentadiagonal(*bands, axis=axis, rows=rows)
     check_factor(library, there, here, rhs)
     for found, expected in zip(there.inverse_diagonals(), here.inverse_diagonals(), strict=True):
         near(library.get(found), expected)
