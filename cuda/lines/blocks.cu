@@ -218,24 +218,27 @@ are_dense_runs(const BlocksJob<Real> &job)
            is_run(job.x, true);
 }
 
-/* Rows of blocks of 2 and 3 in float64 that are eliminated in place, and the least lanes of a warp that
- * have a chunk of blocks of 3: 64, 128 and 256 rows gain, 34 and 400 lose (blocks_in_place.cuh). */
-static constexpr int64_t least_in_place[] = {33, 57}, most_in_place[] = {1024, 256};
+/* Rows of blocks of 2, 3 and 4 that are eliminated in place, in float64 and float32, and the least lanes of a
+ * warp that have a chunk of blocks of 3 in float64: 64, 128 and 256 rows gain, 34 and 400 lose
+ * (blocks_in_place.cuh). */
+static constexpr int64_t least_in_place[][3] = {{33, 57, INT64_MAX}, {33, 57, 128}},
+                         most_in_place[][3] = {{1024, 256, 0}, {1024, 1024, 1024}};
 static constexpr int32_t least_lanes_in_place = 24;
 
 /* Systems in shared memory that are eliminated in place (blocks_in_place.cuh); is_used only if
  * the systems fit and this is faster. */
+template <typename Real>
 static BlocksLines
-in_place_of(const ps_blocks &b, const BlocksJob<double> &job,
-            const ps_cuda_device &device)
+in_place_of(const ps_blocks &b, const BlocksJob<Real> &job, const ps_cuda_device &device)
 {
+    constexpr bool is_float = sizeof(Real) == 4;
     const int64_t chunks = divided_up(b.rows, int64_t(in_place_rows));
     const int64_t warps = divided_up(chunks, int64_t(32));
     const bool by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
     BlocksLines t = {};
 
-    if ((b.side != 2 && b.side != 3) || b.rows < least_in_place[b.side - 2] ||
-        b.rows > most_in_place[b.side - 2] || b.pivot == PS_PIVOT_ALWAYS ||
+    if (b.side < 2 || b.rows < least_in_place[is_float][b.side - 2] ||
+        b.rows > most_in_place[is_float][b.side - 2] || b.pivot == PS_PIVOT_ALWAYS ||
         (b.side > 2 && b.definite != 0) || !by_row || !are_dense_runs(job)) {
         return t;
     }
@@ -247,12 +250,13 @@ in_place_of(const ps_blocks &b, const BlocksJob<double> &job,
     t.systems = t.shape.groups;
     t.threads = static_cast<int32_t>(32 * warps);
     t.shared_bytes = static_cast<uint32_t>(
-        t.systems * t.shape.chunks() *
-        ((3 * b.side + 1) * b.side * in_place_rows * static_cast<int>(sizeof(double)) +
-         4 * 16));
+        t.systems * t.shape.chunks() * static_cast<int>(sizeof(Real)) *
+        (3 * in_place_pitch(in_place_rows, b.side * b.side, sizeof(Real)) +
+         in_place_pitch(in_place_rows, b.side, sizeof(Real))));
     t.is_in_place = t.is_used =
         t.shared_bytes + 2 * reserved_bytes <= device.shared_bytes &&
-        (b.side == 2 || t.shape.groups * t.shape.lanes >= least_lanes_in_place);
+        (b.side == 2 || is_float ||
+         t.shape.groups * t.shape.lanes >= least_lanes_in_place);
     return t;
 }
 
@@ -534,11 +538,9 @@ job_of(const ps_blocks &all, void *work)
     if (job.has_rows) {
         return job;
     }
-    if constexpr (std::is_same_v<Real, double>) {
-        job.lines = in_place_of(b, job, *ps_cuda_device_get());
-        if (job.lines.is_used) {
-            return job;
-        }
+    job.lines = in_place_of(b, job, *ps_cuda_device_get());
+    if (job.lines.is_used) {
+        return job;
     }
     job.lines = lines_of(b, job, *ps_cuda_device_get());
     if (job.lines.is_used) {

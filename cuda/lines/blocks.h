@@ -124,6 +124,16 @@ static constexpr int lines_rows = 4, lines_threads = 128;
 /* Block rows of a chunk that is eliminated in place, and the threads of a block, at most. */
 static constexpr int in_place_rows = 4, in_place_threads = 256;
 
+/* Numbers of a chunk of words of a row: an odd number of vectors of 16 bytes, so that those of
+ * neighbouring lanes lie in different banks. */
+__host__ __device__ constexpr int
+in_place_pitch(int rows, int words, int size)
+{
+    const int vector = 16 / size;
+
+    return (rows * words / vector | 1) * vector;
+}
+
 /* Threads of a block of five_lines.cuh, at most. */
 static constexpr int five_lines_threads = 256;
 

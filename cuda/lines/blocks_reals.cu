@@ -12,6 +12,33 @@
 
 namespace pysolvers::lines {
 
+/* Launch as many blocks as are resident at the same time, or as there are tiles. */
+template <typename Kernel, typename Real>
+inline ps_status
+launch_resident(Kernel kernel, const BlocksJob<Real> &job, int64_t tiles, int threads,
+                uint32_t shared_bytes, cudaStream_t stream)
+{
+    int fit = 0;
+    const cudaError_t error = resident(kernel, threads, shared_bytes, 1, &fit);
+
+    return error != cudaSuccess ? ps_cuda_status(error)
+           : fit == 0
+               ? PS_DEVICE_FAILURE
+               : Launch(std::min<int64_t>(tiles, fit), threads, shared_bytes, stream)
+                     .run(kernel, job);
+}
+
+/* The same for tiles of whole systems. */
+template <typename Kernel, typename Real>
+inline ps_status
+launch_systems(Kernel kernel, const BlocksJob<Real> &job, cudaStream_t stream)
+{
+    const BlocksLines &t = job.lines;
+    const int64_t tiles = divided_up(job.outer * job.inner, int64_t(t.systems));
+
+    return launch_resident(kernel, job, tiles, t.threads, t.shared_bytes, stream);
+}
+
 template <typename Real>
 inline ps_status
 launch_rows(const BlocksJob<Real> &job, int64_t systems, cudaStream_t stream)
@@ -29,17 +56,9 @@ launch_rows(const BlocksJob<Real> &job, int64_t systems, cudaStream_t stream)
 
     if constexpr (sizeof(Real) == 8) {
         if (job.has_turns) {
-            const auto kernel = five_turns_kernel<Real>;
-            int fit = 0;
-            const cudaError_t error =
-                resident(kernel, five_threads, job.shared_bytes, 1, &fit);
-            const int64_t parts = divided_up(systems, int64_t(turn_systems));
-
-            return error != cudaSuccess ? ps_cuda_status(error)
-                   : fit == 0           ? PS_DEVICE_FAILURE
-                              : Launch(std::min<int64_t>(parts, fit), five_threads,
-                                       job.shared_bytes, stream)
-                                    .run(kernel, job);
+            return launch_resident(five_turns_kernel<Real>, job,
+                                   divided_up(systems, int64_t(turn_systems)),
+                                   five_threads, job.shared_bytes, stream);
         }
     }
     return !is_near        ? launch(five_rows_kernel<Real, false>)
@@ -49,68 +68,32 @@ launch_rows(const BlocksJob<Real> &job, int64_t systems, cudaStream_t stream)
 
 template <typename Real>
 inline ps_status
-launch_five_lines(const BlocksJob<Real> &job, int64_t systems, cudaStream_t stream)
+launch_five_lines(const BlocksJob<Real> &job, cudaStream_t stream)
 {
-    const BlocksLines &t = job.lines;
-    const auto launch = [&](auto kernel) {
-        int fit = 0;
-        const cudaError_t error = resident(kernel, t.threads, t.shared_bytes, 1, &fit);
-        const int64_t tiles = divided_up(systems, int64_t(t.systems));
-
-        return error != cudaSuccess ? ps_cuda_status(error)
-               : fit == 0           ? PS_DEVICE_FAILURE
-                                    : Launch(std::min<int64_t>(tiles, fit), t.threads,
-                                             t.shared_bytes, stream)
-                                .run(kernel, job);
-    };
-
     const auto with_rows = [&](auto alike) {
         constexpr bool MAY_BE_ALIKE = decltype(alike)::value;
 
-        return job.chunk == 16 ? launch(five_lines_kernel<Real, 16, MAY_BE_ALIKE>)
-                               : launch(five_lines_kernel<Real, 32, MAY_BE_ALIKE>);
+        return job.chunk == 16 ? launch_systems(five_lines_kernel<Real, 16, MAY_BE_ALIKE>,
+                                                job, stream)
+                               : launch_systems(five_lines_kernel<Real, 32, MAY_BE_ALIKE>,
+                                                job, stream);
     };
 
     return job.is_alike ? with_rows(std::true_type{}) : with_rows(std::false_type{});
 }
 
-template <typename Real>
-inline ps_status
-launch_five_columns(const BlocksJob<Real> &job, cudaStream_t stream)
-{
-    const BlocksLines &t = job.lines;
-    const auto kernel = five_columns_kernel<Real>;
-    int fit = 0;
-    const cudaError_t error = resident(kernel, t.threads, t.shared_bytes, 1, &fit);
-
-    return error != cudaSuccess ? ps_cuda_status(error)
-           : fit == 0           ? PS_DEVICE_FAILURE
-                                : Launch(std::min<int64_t>(job.tiles, fit), t.threads,
-                                         t.shared_bytes, stream)
-                            .run(kernel, job);
-}
-
 template <typename Real, int SIDE>
 inline ps_status
-launch_in_place(const BlocksJob<Real> &job, int64_t systems, cudaStream_t stream)
+launch_in_place(const BlocksJob<Real> &job, cudaStream_t stream)
 {
-    const BlocksLines &t = job.lines;
-    const auto kernel = blocks_in_place_kernel<Real, SIDE>;
-    int fit = 0;
-    const cudaError_t error = resident(kernel, t.threads, t.shared_bytes, 1, &fit);
-    const int64_t tiles = divided_up(systems, int64_t(t.systems));
-
-    if (error != cudaSuccess || fit == 0) {
-        return PS_DEVICE_FAILURE;
-    }
     const ps_status status =
-        Launch(std::min<int64_t>(tiles, fit), t.threads, t.shared_bytes, stream)
-            .run(kernel, job);
+        launch_systems(blocks_in_place_kernel<Real, SIDE>, job, stream);
 
     return status != PS_OK || job.checks || job.info == nullptr
                ? status
-               : Launch(divided_up(systems, blocks_threads), blocks_threads, 0, stream)
-                     .run(blocks_again_kernel<Real, SIDE>, job);
+               : Launch(divided_up(job.outer * job.inner, blocks_threads), blocks_threads,
+                        0, stream)
+                     .run(blocks_in_sequence_kernel<Real, SIDE>, job);
 }
 
 template <typename Real, int SIDE, bool IS_BANDS>
@@ -130,35 +113,25 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
             status = launch_rows(job, systems, stream);
         }
         if (job.chunk > 0) {
-            status = launch_five_lines(job, systems, stream);
+            status = launch_five_lines(job, stream);
         }
         if constexpr (std::is_same_v<Real, double>) {
             if (job.has_columns) {
-                status = launch_five_columns(job, stream);
+                status =
+                    launch_resident(five_columns_kernel<Real>, job, job.tiles,
+                                    job.lines.threads, job.lines.shared_bytes, stream);
             }
         }
     }
-    if constexpr (std::is_same_v<Real, double> && SIDE < 4 && !IS_BANDS) {
+    if constexpr (!IS_BANDS && (SIDE < 4 || std::is_same_v<Real, float>)) {
         if (job.lines.is_in_place) {
-            status = launch_in_place<Real, SIDE>(job, systems, stream);
+            status = launch_in_place<Real, SIDE>(job, stream);
         }
     }
     if constexpr (SIDE == 2) {
         if (job.lines.is_used && !job.lines.is_in_place) {
-            const BlocksLines &t = job.lines;
-            const auto kernel = blocks_lines_kernel<Real, SIDE, IS_BANDS>;
-            int fit = 0;
-            const cudaError_t error =
-                resident(kernel, t.threads, t.shared_bytes, 1, &fit);
-
-            status = error != cudaSuccess || fit == 0 ? PS_DEVICE_FAILURE : PS_OK;
-            if (status == PS_OK) {
-                const int64_t tiles = divided_up(systems, int64_t(t.systems));
-
-                status = Launch(std::min<int64_t>(tiles, fit), t.threads, t.shared_bytes,
-                                stream)
-                             .run(kernel, job);
-            }
+            status =
+                launch_systems(blocks_lines_kernel<Real, SIDE, IS_BANDS>, job, stream);
         }
     }
     {
