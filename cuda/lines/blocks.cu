@@ -395,7 +395,8 @@ set_five_lines(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real>
     t.shape.groups = t.shape.warps > 1 ? 1 : 32 / t.shape.lanes;
     t.shape.blocks = 1;
 
-    const int side = std::max(1, 4 / t.shape.warps);
+    /* systems of several warps are alone in a block, whose barriers are theirs */
+    const int side = t.shape.warps > 1 ? 1 : 4;
 
     t.systems = side * t.shape.groups;
     t.threads = side * t.shape.warps * 32;
@@ -409,14 +410,16 @@ set_five_lines(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real>
     }
 }
 
-/* The fewest and the most rows of neighbouring systems of float64 whose chunks, by five_columns.cuh,
- * take less time than turns, because they are those of all lanes of a warp. */
+/* The fewest and the most rows of neighbouring systems whose chunks, by five_columns.cuh, take less time than
+ * turns or scalar rows, because they are those of all lanes of a warp. */
 static constexpr int64_t column_rows[][2] = {{241, 256}, {481, 512}};
 
 /* Divide neighbouring systems of five diagonals into chunks of scalar rows (five_columns.cuh). */
+template <typename Real>
 static void
-set_five_columns(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<double> &job)
+set_five_columns(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real> &job)
 {
+    constexpr int chunk = five_column_rows<Real>, width = five_column_width<Real>;
     const bool by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
     const bool is_filled =
         std::any_of(std::begin(column_rows), std::end(column_rows),
@@ -428,18 +431,18 @@ set_five_columns(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<dou
         return;
     }
     t.shape.rows = static_cast<int32_t>(b.rows);
-    t.shape.lanes = static_cast<int32_t>(divided_up(b.rows, int64_t(five_column_rows)));
-    t.shape.groups = 32 / t.shape.lanes;
+    t.shape.lanes = static_cast<int32_t>(divided_up(b.rows, int64_t(chunk)));
+    t.shape.groups = std::min(32 / t.shape.lanes, width);
     t.shape.warps = t.shape.blocks = 1;
     t.shape.side_by_side = t.shape.groups > 1;
-    t.systems = five_column_width;
-    t.threads = five_column_width / t.shape.groups * 32;
+    t.systems = width;
+    t.threads = static_cast<int32_t>(divided_up(width, t.shape.groups)) * 32;
     t.shared_bytes = static_cast<uint32_t>(
-        6 * t.shape.chunks() *
-        (five_column_rows * five_column_width * static_cast<int>(sizeof(double)) + 16));
-    if (t.shared_bytes + 2 * reserved_bytes <= device.shared_bytes) {
+        6 * t.shape.chunks() * (chunk * width * static_cast<int>(sizeof(Real)) + 16));
+    if (t.threads <= five_lines_threads &&
+        t.shared_bytes + 4 * reserved_bytes <= device.shared_bytes) {
         job.lines = t;
-        job.tiles = divided_up(job.inner, int64_t(five_column_width)) * job.outer;
+        job.tiles = divided_up(job.inner, int64_t(width)) * job.outer;
         job.has_columns = true;
     }
 }

@@ -134,11 +134,14 @@ in_place_pitch(int rows, int words, int size)
     return (rows * words / vector | 1) * vector;
 }
 
-/* Threads of a block of five_lines.cuh, at most. */
-static constexpr int five_lines_threads = 256;
+/* Threads of a block of five_lines.cuh, and its systems, at most. */
+static constexpr int five_lines_threads = 256, five_lines_systems = 64;
 
 /* Rows of a chunk and neighbouring systems of a tile of five_columns.cuh. */
-static constexpr int five_column_rows = 16, five_column_width = 8;
+template <typename Real>
+static constexpr int five_column_rows = sizeof(Real) == 4 ? 32 : 16;
+template <typename Real>
+static constexpr int five_column_width = sizeof(Real) == 4 ? 16 : 8;
 
 /* The systems of a tile of blocks_lines.cuh, and how they are copied. */
 struct BlocksLines {

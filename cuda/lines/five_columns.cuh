@@ -6,12 +6,11 @@
  * the other three operands of the next tile are copied while chunks are joined and substituted, and
  * the rest while x is stored. 7 words and about 45 operations for a row.
  *
- * 256 and 512 rows of float64 take 0.85 and 0.78 of the time of five_turns.cuh (H200); others leave
- * lanes without chunks: 160 and 300 rows take 1.24 and 1.33. Of 20000 cycles of a tile of 256 rows the
- * join has 4900, the elimination 4300, waiting for copies 3200; copies alone have 0.85 of the speed of
- * a copy. p and q in registers as well, which spill, take 1.2 of the time; 16 neighbours 1.02;
- * contiguous rows with chunks of any pitch 1.07 to 1.22 of that of five_lines.cuh; 1000 rows in tiles
- * of 4 neighbours 1.1 of that of five_rows.cuh.
+ * 256 rows of float64 have 0.74 of the speed of a copy, 0.51 by five_turns.cuh (H200). Others leave lanes
+ * without chunks. With parallel cyclic reduction in place of sweeps (join/decay.cuh) the join has 4900 of 20000
+ * cycles of a tile of 256 rows, the elimination 4300, waiting for copies 3200; copies alone have 0.85 of the
+ * speed of a copy. p and q in registers as well, which spill, take 1.2 of the time; 1000 rows in tiles of 4
+ * neighbours 1.1 of that of five_rows.cuh.
  */
 #ifndef PS_CUDA_LINES_FIVE_COLUMNS_CUH
 #define PS_CUDA_LINES_FIVE_COLUMNS_CUH
@@ -22,7 +21,7 @@ namespace pysolvers::lines {
 
 /* The tile of a block: operands, which are five diagonals and rhs. Vectors of 16 bytes are copied. */
 template <typename Real> struct FiveColumns {
-    static constexpr int rows = five_column_rows, width = five_column_width;
+    static constexpr int rows = five_column_rows<Real>, width = five_column_width<Real>;
     static constexpr int count = 16 / sizeof(Real), vectors = width / count;
     static constexpr int pitch = rows * width + count, operands = 6;
     static constexpr unsigned all = (1u << operands) - 1;
@@ -140,20 +139,25 @@ template <typename Real> struct FiveColumnChunk {
     using Steps = FiveChunk<Real, Tile::rows>;
     using Number = Block<Real, 2>;
     using Row = typename Steps::Row;
-    static constexpr int width = Tile::width, kept_rows = Tile::rows - 2;
+    static constexpr int width = Tile::width, rows = Tile::rows, kept_rows = rows - 2;
+    static constexpr int group = 2; /* rows that are read at once */
+    /* whether p and q are in registers, as s and t are */
+    static constexpr bool has_all = sizeof(Real) == 4;
     /* the operands whose places have the numbers of eliminated rows that are not in registers; the
      * place of rhs has y and then x */
     enum { of_p = 2, of_q = 3, of_y = 5 };
     /* operands whose places are needed until x is found */
-    static constexpr unsigned late = 1u << of_p | 1u << of_q | 1u << of_y;
+    static constexpr unsigned late =
+        1u << of_y | (has_all ? 0u : 1u << of_p | 1u << of_q);
     Steps steps; /* with row 0 of operand 0 */
-    Real s[kept_rows], t[kept_rows];
+    Real s[kept_rows], t[kept_rows], p[has_all ? kept_rows : 1],
+        q[has_all ? kept_rows : 1];
 
     /* Rows before row 0 of the system become those of the identity. */
     __device__ __forceinline__ void complete() const
     {
 #pragma unroll 1
-        for (int r = 0; r < min(-steps.start, Tile::rows); r++) {
+        for (int r = 0; r < min(-steps.start, rows); r++) {
 #pragma unroll
             for (int d = 0; d < 6; d++) {
                 number(d, r) = d == 2 ? 1 : 0;
@@ -165,22 +169,39 @@ template <typename Real> struct FiveColumnChunk {
     {
         Row before = {0, 0, 0, -1, 0}, last = {0, 0, 0, 0, -1};
         typename Steps::First first[2] = {{0, 0, 0, -1, 0}, {0, 0, 0, 0, -1}};
+        typename Steps::Group own;
 
 #pragma unroll
-        for (int i = 0; i < kept_rows; i += 2) {
-            const typename Steps::Group rows = load(i, 0);
+        for (int i = 0; i < rows; i += group) {
+            const int to = i + group < rows ? 0 : Steps::group - group;
 
 #pragma unroll
-            for (int r = 0; r < 2; r++) {
-                steps.step(rows, r, before, last, first);
+            for (int d = 0; d < 6; d++) {
+#pragma unroll
+                for (int r = 0; r < group; r++) {
+                    own.of[d].at[to + r] = number(d, i + r);
+                }
+            }
+            if (i == kept_rows) {
+                break;
+            }
+#pragma unroll
+            for (int r = 0; r < group; r++) {
+                steps.step(own, to + r, before, last, first);
                 s[i + r] = last.s;
                 t[i + r] = last.t;
-                number(of_p, i + r) = last.p;
-                number(of_q, i + r) = last.q;
                 number(of_y, i + r) = last.y;
+                if constexpr (has_all) {
+                    p[i + r] = last.p;
+                    q[i + r] = last.q;
+                }
+                else {
+                    number(of_p, i + r) = last.p;
+                    number(of_q, i + r) = last.q;
+                }
             }
         }
-        return steps.closed(load(kept_rows, Steps::group - 2), before, last, first);
+        return steps.closed(own, before, last, first);
     }
 
     __device__ __forceinline__ void substitute(const Ends<Number> &ends) const
@@ -192,8 +213,9 @@ template <typename Real> struct FiveColumnChunk {
         number(of_y, kept_rows) = x1;
 #pragma unroll
         for (int i = kept_rows - 1; i >= 0; i--) {
-            const Real own =
-                number(of_y, i) - number(of_p, i) * l0 - number(of_q, i) * l1;
+            const Real own_p = has_all ? p[has_all ? i : 0] : number(of_p, i),
+                       own_q = has_all ? q[has_all ? i : 0] : number(of_q, i);
+            const Real own = number(of_y, i) - own_p * l0 - own_q * l1;
             const Real x = (own - t[i] * x2) - s[i] * x1;
 
             number(of_y, i) = x;
@@ -206,21 +228,6 @@ template <typename Real> struct FiveColumnChunk {
     __device__ __forceinline__ Real &number(int d, int r) const
     {
         return steps.at[d * steps.array + r * width];
-    }
-
-    /* Rows i and i + 1 as rows `to` and `to` + 1 of a group. */
-    __device__ __forceinline__ typename Steps::Group load(int i, int to) const
-    {
-        typename Steps::Group rows;
-
-#pragma unroll
-        for (int d = 0; d < 6; d++) {
-#pragma unroll
-            for (int r = 0; r < 2; r++) {
-                rows.of[d].at[to + r] = number(d, i + r);
-            }
-        }
-        return rows;
     }
 };
 
@@ -247,7 +254,7 @@ __launch_bounds__(five_lines_threads)
         ThreadPlace<Tile::rows> self = own;
         const bool is_idle = self.slot >= range.count || self.lane >= shape.lanes;
         const bool reports = !is_idle && self.lane == 0; /* its system */
-        Levels<Number, Tile::rows, true> levels;
+        Segment<Number> unit;
 
         if (reports) {
             left[self.slot] = 0;
@@ -258,30 +265,30 @@ __launch_bounds__(five_lines_threads)
         const int slot = is_idle ? 0 : self.slot, at = is_idle ? 0 : self.lane;
         Chunk chunk = {{job, tile.chunk_at(slot, at), tile.array(), self.start}};
 
-        levels.bad_pivot.is_definite = job.is_definite;
         copies_done();
         __syncthreads(); /* the systems are complete */
         if (!is_idle) {
             chunk.complete();
-            levels.own = chunk.eliminate();
+            unit = chunk.eliminate();
             if (chunk.steps.guard.is_unsafe != 0) {
                 atomicOr(&left[slot], 1u);
             }
         }
         else {
-            levels.own = Segment<Number>::closed(
-                own_spike<Number>(), left_spike<Number>(), copy_row<Number>());
+            unit = Segment<Number>::closed(own_spike<Number>(), left_spike<Number>(),
+                                           copy_row<Number>());
         }
         __syncthreads(); /* the systems have been read */
         tile.template load<Tile::all & ~Chunk::late>(next);
 
-        const Ends<Number> ends = levels.join_system(shape, self, false);
+        const JoinedEnds<Number> found = joined<Number, Tile::rows, false>(
+            shape, self, is_idle, job.is_definite, unit, nullptr);
 
         if (!is_idle) {
-            if (levels.bad_pivot.row != BadPivot::none) {
+            if (found.is_bad) {
                 atomicOr(&left[slot], 1u);
             }
-            chunk.substitute(ends);
+            chunk.substitute(found.ends);
         }
         __syncthreads(); /* x is complete */
         tile.store(range, left);

@@ -7,7 +7,7 @@
  *   x_i = y_i - s_i x_{i+1} - t_i x_{i+2} - p_i l_0 - q_i l_1
  *
  * and carries the first two unknowns along. The last two rows close the unit. The chunks of a
- * system are joined by parallel cyclic reduction. 7 words and about 45 operations for a row: a block
+ * system are joined by sweeps, or by parallel cyclic reduction (join/decay.cuh). 7 words and about 45 operations for a row: a block
  * has its systems in shared memory, and the eliminated rows take the places of those of the matrix,
  * so that a multiprocessor has about 4000 rows in float64.
  *
@@ -17,6 +17,12 @@
  * Loads of the next systems to the L2 cache meanwhile took 1.0 to 1.1. Neighbouring systems, four of
  * them side by side, took 1.1 to 1.5 of the time of five_rows.cuh.
  *
+ * With sweeps in place of cyclic reduction in all systems rows of 128, 256, 512, 1000, 2048 and 4096
+ * scalars have 0.83, 0.85, 0.85, 0.69, 0.83 and 0.65 of the speed of a copy in float64 in place of 0.78, 0.78,
+ * 0.77, 0.59, 0.68 and 0.56 (float32 256, 1000, 4096: 0.74, 0.63, 0.77 in place of 0.71, 0.53, 0.65). Eliminated
+ * rows in registers, as five_columns.cuh has them, with the next systems copied meanwhile: 0.73 to 1.04 of this
+ * speed.
+ *
  * A chunk has 16 bytes more than its rows, so that vectors of neighbouring threads lie in different
  * banks.
  */
@@ -24,7 +30,8 @@
 #define PS_CUDA_LINES_FIVE_LINES_CUH
 
 #include "lines/five_rows.cuh"
-#include "lines/join/levels.cuh"
+#include "lines/join/decay.cuh"
+#include "lines/system_tiles.cuh"
 
 namespace pysolvers::lines {
 
@@ -33,9 +40,8 @@ using namespace join;
 /* The tile of a block in shared memory: operands, which are five diagonals and rhs, of whole
  * systems. Operands with the same pitches, which MAY_BE_ALIKE allows, have copies of their own. */
 template <typename Real, int ROWS, bool MAY_BE_ALIKE> struct FiveLines {
-    static constexpr int count = 16 / sizeof(Real), group = 4;
+    static constexpr int count = 16 / sizeof(Real);
     static constexpr int pitch = ROWS + count, operands = 6;
-    using Numbers = typename FiveRows<Real>::Numbers;
     const BlocksJob<Real> &job;
     Real *const memory;
 
@@ -44,68 +50,66 @@ template <typename Real, int ROWS, bool MAY_BE_ALIKE> struct FiveLines {
         return job.lines.shape.chunks();
     }
 
-    __device__ __forceinline__ Real *chunk_at(int d, int slot, int chunk) const
+    /* A chunk of operand 0. */
+    __device__ __forceinline__ Real *chunk_at(int slot, int chunk) const
     {
-        return memory + ((d * job.lines.systems + slot) * chunks() + chunk) * pitch;
+        return memory + (slot * chunks() + chunk) * pitch;
     }
 
-    /* Start the copies of the systems of this warp among `systems` from `first`; vectors without
-     * an entry of the matrix are cleared. */
-    __device__ __forceinline__ void load(int64_t first, int systems) const
+    /* Start the copies of the systems of this warp; vectors without an
+     * entry of the matrix are cleared. */
+    __device__ __forceinline__ void load(const SystemRange &range) const
     {
         if (MAY_BE_ALIKE && job.is_alike) {
-            load_alike(first, systems);
+            load_alike(range);
             return;
         }
-        walk(first, systems,
-             [&](const auto &source, int slot, int32_t start, int32_t step) {
-                 const Real *from[operands];
-                 Real *to = at_row(0, slot, start);
+        walk(range, [&](const auto &source, int slot, int32_t start, int32_t step) {
+            const Real *from[operands];
+            Real *to = at_row(slot, start);
 
 #pragma unroll
-                 for (int d = 0; d < operands; d++) {
-                     from[d] = (d < 5 ? job.bands[d % 5].system(source.j, source.k)
-                                      : source.at(job.rhs, 0)) +
-                               start;
-                 }
+            for (int d = 0; d < operands; d++) {
+                from[d] = (d < 5 ? job.bands[d % 5].system(source.j, source.k)
+                                 : source.at(job.rhs, 0)) +
+                          start;
+            }
 #pragma unroll 2
-                 for (int32_t row = start; row < job.rows; row += step) {
+            for (int32_t row = start; row < job.rows; row += step) {
 #pragma unroll
-                     for (int d = 0; d < operands; d++) {
-                         const int32_t least = d < 5 ? max(2 - d, 0) : 0,
-                                       beyond = d < 5 ? max(d - 2, 0) : 0;
+                for (int d = 0; d < operands; d++) {
+                    const int32_t least = d < 5 ? max(2 - d, 0) : 0,
+                                  beyond = d < 5 ? max(d - 2, 0) : 0;
 
-                         copy_async_of_line_or_clear<16>(to + d * array(), from[d],
-                                                         row + count > least &&
-                                                             row < job.rows - beyond);
-                         from[d] += step;
-                     }
-                     to += step / ROWS * pitch;
-                 }
-             });
+                    copy_async_of_line_or_clear<16>(to + d * array(), from[d],
+                                                    row + count > least &&
+                                                        row < job.rows - beyond);
+                    from[d] += step;
+                }
+                to += step / ROWS * pitch;
+            }
+        });
         copies_committed();
     }
 
     /* Store x, in the place of rhs, of the systems of this warp that are not in `left`. */
-    __device__ __forceinline__ void store(int64_t first, int systems,
+    __device__ __forceinline__ void store(const SystemRange &range,
                                           const unsigned *left) const
     {
-        walk(first, systems,
-             [&](const auto &source, int slot, int32_t start, int32_t step) {
-                 const Real *from = at_row(5, slot, start);
-                 Real *to = source.at(job.x, 0) + start;
+        walk(range, [&](const auto &source, int slot, int32_t start, int32_t step) {
+            const Real *from = at_row(slot, start) + 5 * array();
+            Real *to = source.at(job.x, 0) + start;
 
-                 if (left[slot] != 0) {
-                     return;
-                 }
+            if (left[slot] != 0) {
+                return;
+            }
 #pragma unroll 2
-                 for (int32_t row = start; row < job.rows; row += step) {
-                     *reinterpret_cast<int4 *>(to) =
-                         *reinterpret_cast<const int4 *>(from);
-                     from += step / ROWS * pitch;
-                     to += step;
-                 }
-             });
+            for (int32_t row = start; row < job.rows; row += step) {
+                *reinterpret_cast<int4 *>(to) = *reinterpret_cast<const int4 *>(from);
+                from += step / ROWS * pitch;
+                to += step;
+            }
+        });
     }
 
     /* The numbers of an operand. */
@@ -117,49 +121,48 @@ template <typename Real, int ROWS, bool MAY_BE_ALIKE> struct FiveLines {
   private:
     /* load() of operands with the same pitches, in 38 instructions for a vector of each operand in place of
      * 47: rows of 96 to 512 scalars take 0.9 to 0.97 of the time. */
-    __device__ __forceinline__ void load_alike(int64_t first, int systems) const
+    __device__ __forceinline__ void load_alike(const SystemRange &range) const
     {
-        walk(first, systems,
-             [&](const auto &source, int slot, int32_t start, int32_t step) {
-                 int64_t offset = source.at(job.rhs, start) - job.rhs.data;
-                 Real *to = at_row(0, slot, start);
+        walk(range, [&](const auto &source, int slot, int32_t start, int32_t step) {
+            int64_t offset = source.at(job.rhs, start) - job.rhs.data;
+            Real *to = at_row(slot, start);
 
 #pragma unroll 2
-                 for (int32_t row = start; row < job.rows; row += step) {
+            for (int32_t row = start; row < job.rows; row += step) {
 #pragma unroll
-                     for (int d = 0; d < operands; d++) {
-                         const Real *const from =
-                             (d < 5 ? job.bands[d % 5].data : job.rhs.data) + offset;
-                         Real *const at = to + d * array();
+                for (int d = 0; d < operands; d++) {
+                    const Real *const from =
+                        (d < 5 ? job.bands[d % 5].data : job.rhs.data) + offset;
+                    Real *const at = to + d * array();
 
-                         /* the first two entries of the first diagonal, and the last two of the
-                          * last one, are not those of the matrix */
-                         if (d % 4 == 0 && d < 5 && count == 2) {
-                             copy_async_of_line_or_clear<16>(
-                                 at, from, d == 0 ? row > 0 : row + count < job.rows);
-                         }
-                         else {
-                             copy_async_of_line<16>(at, from);
-                         }
-                     }
-                     offset += step;
-                     to += step / ROWS * pitch;
-                 }
-             });
+                    /* the first two entries of the first diagonal, and the last two of the
+                     * last one, are not those of the matrix */
+                    if (d % 4 == 0 && d < 5 && count == 2) {
+                        copy_async_of_line_or_clear<16>(
+                            at, from, d == 0 ? row > 0 : row + count < job.rows);
+                    }
+                    else {
+                        copy_async_of_line<16>(at, from);
+                    }
+                }
+                offset += step;
+                to += step / ROWS * pitch;
+            }
+        });
         copies_committed();
     }
 
-    __device__ __forceinline__ Real *at_row(int d, int slot, int32_t row) const
+    __device__ __forceinline__ Real *at_row(int slot, int32_t row) const
     {
         const int place = row + chunks() * ROWS - job.rows;
 
-        return chunk_at(d, slot, 0) + place / ROWS * pitch + place % ROWS;
+        return chunk_at(slot, 0) + place / ROWS * pitch + place % ROWS;
     }
 
     /* visit(source, slot, row, step) for the systems of this warp, of which the thread copies the
      * vectors at rows row, row + step, ...: neighbouring threads have neighbours in memory. */
     template <typename Visit>
-    __device__ __forceinline__ void walk(int64_t first, int systems,
+    __device__ __forceinline__ void walk(const SystemRange &range,
                                          const Visit &visit) const
     {
         const Shape &shape = job.lines.shape;
@@ -167,8 +170,8 @@ template <typename Real, int ROWS, bool MAY_BE_ALIKE> struct FiveLines {
         const int lane = warp % shape.warps * 32 + threadIdx.x % 32;
 
 #pragma unroll 1
-        for (int slot = own; slot < min(own + shape.groups, systems); slot++) {
-            visit(BlockSource<Real, 2, true>(job, first + slot), slot, lane * count,
+        for (int slot = own; slot < min(own + shape.groups, range.count); slot++) {
+            visit(BlockSource<Real, 2, true>(job, range.first + slot), slot, lane * count,
                   shape.warps * 32 * count);
         }
     }
@@ -407,80 +410,63 @@ __launch_bounds__(five_lines_threads)
     using Number = Block<Real, 2>;
     using Chunk = FiveChunk<Real, ROWS>;
     extern __shared__ int4 shared[];
-    __shared__ WarpExchange<Number> exchange;
-    __shared__ unsigned left[five_lines_threads];
-    const FiveLines<Real, ROWS, MAY_BE_ALIKE> tile = {job,
-                                                      reinterpret_cast<Real *>(shared)};
-    const Shape &shape = job.lines.shape;
-    const ThreadPlace<ROWS> own(shape, 0);
-    const int64_t systems = job.outer * job.inner, step = job.lines.systems;
-    const auto wait = [&] {
-        if (shape.warps > 1) {
-            __syncthreads();
-        }
-        else {
-            __syncwarp();
-        }
-    };
+    __shared__ JoinExchange<Number> exchange;
+    __shared__ unsigned left[five_lines_systems]; /* systems that blocks solve */
+    const FiveLines<Real, ROWS, MAY_BE_ALIKE> lines = {job,
+                                                       reinterpret_cast<Real *>(shared)};
 
-#pragma unroll 1
-    for (int64_t first = blockIdx.x * step; first < systems; first += gridDim.x * step) {
-        const int count = static_cast<int>(min(step, systems - first));
-        ThreadPlace<ROWS> self = own;
-        const bool is_idle = self.slot >= count || self.lane >= shape.lanes;
+    for_system_tiles<ROWS>(job, [&](const SystemTile<ROWS> &tile) {
+        const SystemRange range = {tile.first, tile.count};
+        const bool is_idle = !tile.is_used;
+        const int slot = is_idle ? 0 : tile.self.slot;
         /* the threads that report the systems of their warp */
-        const bool reports = !is_idle && self.lane == 0 && self.warp == 0;
-        Levels<Number, ROWS> levels;
+        const bool reports = !is_idle && tile.chunk() == 0;
+        Chunk chunk = {job, lines.chunk_at(slot, tile.chunk()), lines.array(),
+                       tile.self.start};
+        Segment<Number> unit;
 
-        tile.load(first, count);
+        lines.load(range);
         if (reports) {
-            left[self.slot] = 0;
+            left[slot] = 0;
         }
-        if (is_idle) {
-            self.clear();
-        }
-        const int slot = is_idle ? 0 : self.slot,
-                  at = is_idle ? 0 : self.warp * shape.lanes + self.lane;
-        Chunk chunk = {job, tile.chunk_at(0, slot, at), tile.array(), self.start};
-
-        levels.bad_pivot.is_definite = job.is_definite;
         copies_done();
-        wait(); /* the systems are complete */
+        tile.wait(); /* the systems are complete */
         if (!is_idle) {
             chunk.complete();
-            levels.own = chunk.eliminate();
+            unit = chunk.eliminate();
             if (chunk.guard.is_unsafe != 0) {
                 atomicOr(&left[slot], 1u);
             }
         }
         else {
-            levels.own = Segment<Number>::closed(
-                own_spike<Number>(), left_spike<Number>(), copy_row<Number>());
+            unit = Segment<Number>::closed(own_spike<Number>(), left_spike<Number>(),
+                                           copy_row<Number>());
         }
-        const Ends<Number> ends = levels.join_system(shape, self, false, exchange);
+        const JoinedEnds<Number> found = joined<Number, ROWS, true>(
+            tile.shape, tile.self, is_idle, job.is_definite, unit, &exchange);
 
         if (!is_idle) {
-            if (levels.bad_pivot.row != BadPivot::none) {
+            if (found.is_bad) {
                 atomicOr(&left[slot], 1u);
             }
-            chunk.substitute(ends);
+            chunk.substitute(found.ends);
         }
-        wait(); /* x is complete */
-        tile.store(first, count, left);
+        tile.wait(); /* x is complete */
+        lines.store(range, left);
         if (reports) {
-            const BlockSource<Real, 2, true> source(job, first + slot);
+            const BlockSource<Real, 2, true> source(job, tile.first + slot);
 
             if (left[slot] != 0) {
-                solve_by_blocks(job, source, first + slot,
-                                kept_of(job, first + slot, source.rows * 6));
+                solve_by_blocks(job, source, tile.first + slot,
+                                kept_of(job, tile.first + slot, source.rows * 6));
             }
             else if (job.info != nullptr) {
                 job.info[job.is_swapped ? source.k * job.outer + source.j
-                                        : first + slot] = 0;
+                                        : tile.first + slot] = 0;
             }
         }
-        wait(); /* x has been read */
-    }
+        tile.wait(); /* x has been read */
+    });
 }
 
 } // namespace pysolvers::lines

@@ -107,6 +107,35 @@ def test_neighbouring_systems_that_are_divided(device_library, rng, outer, syste
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("rows", [100, 256, 500, 1000, 2040, 4096])
+def test_chunks_of_systems_that_depend_on_each_other(device_library, rng, rows, axis, dtype):
+    """Little in some systems, much in others, whose rows have a sum of 0.002; other systems of
+    the batch do not change the bits of x."""
+    library, systems = device_library, 80
+    bands = [rng.uniform(-0.1, 0.1, (systems, rows)) for _ in range(5)]
+    bands[2] += 1
+    for k, slow in ((3, (-0.25, -0.249, 1.0, -0.249, -0.25)), (5, (0.2, 0.2, 0.9, 0.2, 0.2))):
+        for band, value in zip(bands, slow, strict=True):
+            band[k::16] = value
+    rhs = rng.uniform(-1, 1, (systems, rows))
+    rhs[7::16] = np.arange(rows) == rows // 2
+    operands = [np.moveaxis(a.astype(dtype), 1, axis).copy() for a in (*bands, rhs)]
+    x = library.get(solve_pentadiagonal(*map(library.array, operands), axis=axis, pivot=False))
+    for found, expected in zip(
+        np.moveaxis(x, axis, 1),
+        np.moveaxis(solve_pentadiagonal(*operands, axis=axis, pivot=False), axis, 1),
+        strict=True,
+    ):
+        bound = 500 * np.finfo(dtype).eps * max(1, np.abs(expected).max())
+        assert np.abs(found - expected).max() <= bound
+    if axis == 0:
+        return
+    some = solve_pentadiagonal(*(library.array(a[16:32]) for a in operands), pivot=False)
+    np.testing.assert_array_equal(library.get(some), x[16:32])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("pivot", [None, False])
 @pytest.mark.parametrize("rows", [100, 257, 300, 601, 1000, 1024, 2052, 4096])
 def test_contiguous_systems_that_are_divided(device_library, rng, rows, pivot, dtype):
