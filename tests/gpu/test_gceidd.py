@@ -236,6 +236,14 @@ def test_large_grids(cells, strips, kernels):
     assert_same(here.step(4), there.step(4))
 
 
+# More lines than the device holds at once: blocks solve several groups of them.
+@pytest.mark.parametrize(("cells", "strips"), [(2048, 8), (1999, 6)])
+def test_long_strips_of_large_grids(cells, strips):
+    here, there = pair(rotating_pulse(0.005), cells, 0.25 / cells, strips=strips)
+
+    assert_same(here.step(4), there.step(4))
+
+
 @pytest.mark.parametrize("strips", [1, (3, 7)])
 @pytest.mark.parametrize("side", [Neumann(0.1), Dirichlet(0.1)])
 def test_many_short_lines_by_the_kernels_of_the_paper(side, strips):
