@@ -6,6 +6,8 @@
  * with Douglas-Gunn 7 in 2-D and 9 in 3-D, or 5 in 3-D with the kernels of heat_volume.h.
  * The host does not wait, except to time the stages.
  */
+#include <algorithm>
+
 #include "device/number.cuh"
 #include "heat/heat_paper.h"
 #include "heat/heat_volume.h"
@@ -15,13 +17,16 @@ namespace pysolvers::heat {
 
 namespace {
 
-/* Steps between two calls of exec->poll. */
-int64_t
-group_size(const ps_heat *h)
-{
-    const int64_t size = (int64_t{1} << 24) / heat_nodes(h);
+/* Steps between two calls of exec->poll, at most; of heat_resident.h, of a kernel. */
+constexpr int64_t most_steps = 64;
 
-    return size < 1 ? 1 : size > 64 ? 64 : size;
+template <typename Real>
+int64_t
+group_size(const HeatRun<Real> &run)
+{
+    const int64_t size = (int64_t{1} << 24) / heat_nodes(run.h);
+
+    return run.resident.is_used ? most_steps : size < 1 ? 1 : std::min(size, most_steps);
 }
 
 template <typename Real>
@@ -133,6 +138,17 @@ step_wei(HeatRun<Real> &run, int64_t s, bool last)
     return status;
 }
 
+/* `count` steps of heat_resident.h. */
+template <typename Real>
+ps_status
+step_resident(HeatRun<Real> &run, int64_t s, int64_t count, bool last)
+{
+    const ps_status status =
+        heat_resident_steps(run.h, run.resident, s, count, last, run.stream);
+
+    return status == PS_OK ? run.clock.made(PS_HEAT_STAGE_X, last) : status;
+}
+
 template <typename Real>
 ps_status
 make_step(HeatRun<Real> &run, int64_t s, bool last)
@@ -186,22 +202,26 @@ template <typename Real>
 ps_status
 make_steps(HeatRun<Real> &run, int64_t count, ps_heat_report *report)
 {
-    const int64_t group = group_size(run.h);
+    const int64_t group = group_size(run);
     ps_status status = run.clock.begin_steps();
     bool last = false;
 
-    for (int64_t s = 0; status == PS_OK && s < count && !last; s++) {
+    for (int64_t s = 0; status == PS_OK && s < count && !last;) {
         const bool is_interrupted = s % group == 0 && run.exec.poll != nullptr &&
                                     run.exec.poll(run.exec.poll_self) != 0;
+        const int64_t steps =
+            run.resident.is_used && !is_interrupted ? std::min(group, count - s) : 1;
 
-        last = is_interrupted || s == count - 1;
+        last = is_interrupted || s + steps == count;
         if (last) {
             status = run.clock.begin_last();
         }
         if (status == PS_OK) {
-            status = make_step(run, s, last);
+            status = run.resident.is_used ? step_resident(run, s, steps, last)
+                                          : make_step(run, s, last);
         }
-        report->steps += status == PS_OK;
+        s += steps;
+        report->steps += status == PS_OK ? steps : 0;
     }
     run.clock.end_steps();
     return status == PS_OK && report->steps < count ? PS_INTERRUPTED : status;
@@ -245,14 +265,20 @@ const char *
 kernel_of(const ps_heat *h)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();
-    const bool is_whole =
-        device != nullptr && (heat_is_volume(h, device) || heat_is_plane(h, device));
     bool on_chip = device != nullptr;
 
     if (h->kernels == PS_HEAT_KERNELS_PAPER) {
         return heat_paper_kernel(h);
     }
-    for (int axis = 0; on_chip && !is_whole && axis < h->axes; axis++) {
+    if (on_chip && heat_resident_bytes(h, device) > 0) {
+        return "resident";
+    }
+    if (on_chip && heat_plane_bytes(h, device) > 0) {
+        return "plane";
+    }
+    const bool is_volume = on_chip && heat_volume_bytes(h, device) > 0;
+
+    for (int axis = 0; on_chip && !is_volume && axis < h->axes; axis++) {
         on_chip = heat_is_on_chip(h, axis, device);
     }
     return on_chip ? "fused" : "partition";

@@ -164,6 +164,11 @@ begin_section(const HeatBackward<Real> &s, int section, int64_t column, int pads
 #pragma unroll at_once
     for (int from = 0; from < y.count; from++) {
         const HeatWeights<Real> weight = y.table->weight[section][from];
+
+        if (weight.uu == Real(0) && weight.ux == Real(0) && weight.xu == Real(0) &&
+            weight.xx == Real(0)) {
+            continue; /* it does not count */
+        }
         const HeatPair<Real> *const sums = y.sums + from * y.columns + column;
 
 #pragma unroll

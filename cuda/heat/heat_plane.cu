@@ -1,14 +1,12 @@
 /* heat_plane.cu - the plan and the launches of heat_plane.h.
  */
 #include <algorithm>
-#include <cmath>
 #include <type_traits>
 
 #include "device/number.cuh"
 #include "heat/heat_plane.cuh"
-#include "heat/heat_run.h"
+#include "heat/heat_plane_order.cuh"
 #include "heat/heat_table.cuh"
-#include "heat/heat_team_table.cuh"
 #include "runtime/math.cuh"
 
 namespace pysolvers::heat {
@@ -23,18 +21,6 @@ struct PlaneShape {
     int chunk, groups, parts, warps, sections, reach, reads, ring, pitch;
     size_t shared;
 };
-
-/* Lines along y, in the order of decreasing rows. */
-ps_cuda_heat_line
-line_of(const ps_heat *h, bool is_downward)
-{
-    const HeatMatrix m = heat_matrix(h, 1);
-    const ps_cuda_heat_end end[2] = {m.end[is_downward ? 1 : 0],
-                                     m.end[is_downward ? 0 : 1]};
-
-    return ps_cuda_heat_line_of(m.a, end, m.is_periodic, heat_unknowns(h, 1).count(), 1,
-                                h->dtype == PS_F32);
-}
 
 /* Bytes of shared memory besides that of the launch. */
 constexpr size_t static_shared = 2048;
@@ -144,8 +130,11 @@ PlaneShape
 shape_of(const ps_heat *h, const ps_cuda_device *device)
 {
     constexpr int rows_of_section = 8;
+    if (!heat_is_uniform_plane(h, device)) {
+        return {};
+    }
     const int64_t y = heat_unknowns(h, 1).count();
-    const ps_cuda_heat_line l = line_of(h, false);
+    const ps_cuda_heat_line l = heat_plane_line(h, false);
     const bool is_long = !heat_is_on_chip(h, 0, device),
                is_high = !heat_is_on_chip(h, 1, device);
     PlaneShape shape = {};
@@ -170,12 +159,10 @@ shape_of(const ps_heat *h, const ps_cuda_device *device)
         (!is_long && !is_high && !is_faster<Real>(h, device, shape))) {
         return {};
     }
-    const double size = static_cast<double>(y / shape.sections);
-    const double reach =
-        std::log(double{heat_plane_negligible<Real>}) / std::log(l.q) / size;
+    const HeatPlaneSections sections = heat_plane_sections<Real>(l, shape.sections);
 
-    shape.reach = static_cast<int>(std::min<double>(1 + reach, shape.sections));
-    shape.reads = std::min(2 * shape.reach + 1, shape.sections);
+    shape.reach = sections.reach;
+    shape.reads = sections.reads;
     return shape;
 }
 
@@ -229,51 +216,6 @@ sum_bytes(const ps_heat *h, const PlaneShape &shape)
                           static_cast<size_t>(shape.sections * h->nodes[0]));
 }
 
-/* The weights of an order, by one block per section. */
-template <typename Real> struct MakePlaneOrder {
-    ps_cuda_heat_line l;
-    HeatPlane<Real> s;
-    bool is_downward;
-    HeatWeights<Real> *weight, *end;
-    Real *power;
-
-    /* Of a section: first row, and the row after the last one. */
-    __device__ __forceinline__ int first(int section) const
-    {
-        return is_downward ? s.rows - s.bound(section + 1) : s.bound(section);
-    }
-    __device__ __forceinline__ int behind(int section) const
-    {
-        return is_downward ? s.rows - s.bound(section) : s.bound(section + 1);
-    }
-
-    __device__ __forceinline__ void operator()() const
-    {
-        const int section = static_cast<int>(blockIdx.x),
-                  thread = static_cast<int>(threadIdx.x);
-        const int threads = static_cast<int>(blockDim.x);
-        const HeatReach reach = {l};
-
-        wait_for_last_kernel();
-        for (int k = thread; k < s.reads; k += threads) {
-            const int from = s.read(section, k);
-
-            weight[section * s.reads + k] = reach.weights<Real>(
-                first(section), behind(section), first(from), behind(from));
-        }
-        if (thread < 2) {
-            const int side = is_downward ? 1 - thread : thread;
-
-            end[2 * section + side] =
-                reach.end_weights<Real>(first(section), behind(section), thread);
-        }
-        for (int n = section + thread * s.sections; n <= s.rows;
-             n += threads * s.sections) {
-            power[n] = static_cast<Real>(pow(l.q, n));
-        }
-    }
-};
-
 /* The kernel of step s. */
 template <int PART, typename Real>
 ps_status
@@ -313,37 +255,27 @@ launch(const ps_heat *h, const HeatPlanePlan<Real> &plan, int64_t s, cudaStream_
 
 } // namespace
 
-bool
-heat_is_plane(const ps_heat *h, const ps_cuda_device *device)
-{
-    if (device == nullptr || device->capability < 90 || h->axes != 2 ||
-        h->scheme != PS_HEAT_PR || h->kernels != PS_HEAT_KERNELS_FUSED ||
-        h->k != nullptr || h->source.data != nullptr) {
-        return false;
-    }
-    return with_real(h->dtype, [&](auto zero) {
-        return shape_of<decltype(zero)>(h, device).sections > 0;
-    });
-}
-
 size_t
-heat_plane_bytes(const ps_heat *h)
+heat_plane_bytes(const ps_heat *h, const ps_cuda_device *device)
 {
     return with_real(h->dtype, [&](auto zero) {
         using Real = decltype(zero);
-        const PlaneShape shape = shape_of<Real>(h, ps_cuda_device_get());
+        const PlaneShape shape = shape_of<Real>(h, device);
 
-        return heat_table_bytes<double>() + power_bytes<Real>(h) + wide_bytes<Real>(h) +
-               2 * (weight_bytes<Real>(shape) + sum_bytes<Real>(h, shape));
+        return shape.sections == 0
+                   ? size_t{0}
+                   : heat_table_bytes<double>() + power_bytes<Real>(h) +
+                         wide_bytes<Real>(h) +
+                         2 * (weight_bytes<Real>(shape) + sum_bytes<Real>(h, shape));
     });
 }
 
 template <typename Real>
 ps_status
-heat_plan_plane(const ps_heat *h, void *memory, cudaStream_t stream,
-                HeatPlanePlan<Real> *plan)
+heat_plan_plane(const ps_heat *h, const ps_cuda_device *device, void *memory,
+                cudaStream_t stream, HeatPlanePlan<Real> *plan)
 {
-    const PlaneShape shape = shape_of<Real>(h, ps_cuda_device_get());
+    const PlaneShape shape = shape_of<Real>(h, device);
     const HeatMatrix x = heat_matrix(h, 0), y = heat_matrix(h, 1);
     HeatPlane<Real> &p = plan->plane;
     char *at = static_cast<char *>(memory);
@@ -353,12 +285,16 @@ heat_plan_plane(const ps_heat *h, void *memory, cudaStream_t stream,
         at += bytes;
         return own;
     };
+
+    if (shape.sections == 0) {
+        return PS_OK;
+    }
     ps_status status = heat_make_line(
         ps_cuda_heat_line_of(x.a, x.end, x.is_periodic, heat_unknowns(h, 0).count(),
                              shape.chunk, sizeof(Real) == 4),
         take(heat_table_bytes<double>()), stream, &plan->line);
     Real *const power = reinterpret_cast<Real *>(take(power_bytes<Real>(h)));
-    const ps_cuda_heat_line upward = line_of(h, false);
+    const ps_cuda_heat_line upward = heat_plane_line(h, false);
 
     plan->is_used = true;
     plan->shared = shape.shared;
@@ -389,19 +325,21 @@ heat_plan_plane(const ps_heat *h, void *memory, cudaStream_t stream,
         p.add[end] = static_cast<Real>(y.end[end].add);
     }
     p.power = power;
-    for (int order = 0; status == PS_OK && order < 2; order++) {
+    for (int order = 0; order < 2; order++) {
         auto *const weight =
             reinterpret_cast<HeatWeights<Real> *>(take(weight_bytes<Real>(shape)));
-        HeatWeights<Real> *const end = weight + shape.sections * shape.reads;
 
-        plan->order[order] = {weight, end};
+        plan->order[order] = {weight, weight + shape.sections * shape.reads};
         plan->sums[order] =
             reinterpret_cast<HeatPair<Real> *>(take(sum_bytes<Real>(h, shape)));
-        status = for_threads<128>(shape.sections, stream,
-                                  MakePlaneOrder<Real>{line_of(h, order == 1), p,
-                                                       order == 1, weight, end, power});
     }
-    return status;
+    return status == PS_OK ? for_threads<128>(2 * shape.sections, stream,
+                                              MakePlaneOrders<Real, 2>{
+                                                  {upward, heat_plane_line(h, true)},
+                                                  p,
+                                                  {plan->order[0], plan->order[1]},
+                                                  power})
+                           : status;
 }
 
 template <typename Real>
@@ -421,12 +359,12 @@ heat_plane_end(const ps_heat *h, const HeatPlanePlan<Real> &plan, int64_t s,
     return launch<HEAT_PLANE_LAST>(h, plan, s + 1, stream);
 }
 
-#define PS_INSTANTIATE(real)                                                         \
-    template ps_status heat_plan_plane(const ps_heat *, void *, cudaStream_t,        \
-                                       HeatPlanePlan<real> *);                       \
-    template ps_status heat_plane_step(const ps_heat *, const HeatPlanePlan<real> &, \
-                                       int64_t, cudaStream_t);                       \
-    template ps_status heat_plane_end(const ps_heat *, const HeatPlanePlan<real> &,  \
+#define PS_INSTANTIATE(real)                                                            \
+    template ps_status heat_plan_plane(const ps_heat *, const ps_cuda_device *, void *, \
+                                       cudaStream_t, HeatPlanePlan<real> *);            \
+    template ps_status heat_plane_step(const ps_heat *, const HeatPlanePlan<real> &,    \
+                                       int64_t, cudaStream_t);                          \
+    template ps_status heat_plane_end(const ps_heat *, const HeatPlanePlan<real> &,     \
                                       int64_t, cudaStream_t);
 PS_INSTANTIATE(float)
 PS_INSTANTIATE(double)

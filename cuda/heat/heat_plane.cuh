@@ -38,10 +38,6 @@ enum { HEAT_PLANE_FIRST, HEAT_PLANE_NEXT, HEAT_PLANE_LAST };
 template <typename Real> constexpr int heat_plane_few = sizeof(Real) == 4 ? 17 : 9;
 constexpr int heat_plane_more = 11, heat_plane_most = 21;
 
-/* Smaller weights do not count: the square of the rounding error. */
-template <typename Real>
-constexpr Real heat_plane_negligible = sizeof(Real) == 4 ? Real(0x1p-46) : Real(0x1p-104);
-
 template <typename Real, int ROWS>
 constexpr bool heat_plane_in_cluster = sizeof(Real) == 8 && ROWS == heat_plane_most;
 template <typename Real, int ROWS>

@@ -35,33 +35,15 @@ namespace pysolvers::heat {
 /* The sections of y, and their weights, in the order of rows in which they are eliminated: for
  * increasing rows and for decreasing ones. */
 template <typename Real> struct HeatPlaneOrder {
-    const HeatWeights<Real> *weight; /* [section][reads] */
-    const HeatWeights<Real> *end;    /* [section][2] */
+    HeatWeights<Real> *weight; /* [section][reads] */
+    HeatWeights<Real> *end;    /* [section][2] */
 };
 
-/* A kernel: w is row 0 of the unknowns along y, from node 0 of x on, with rows that begin at 16 bytes
- * and have the distance w_pitch; `own`, which may be the same, and t have the distance `nodes`. The first
- * kernel of a call reads `own`, the last one stores to it. The sums of section k have column i + k nodes. */
-template <typename Real> struct HeatPlane {
-    Real *w, *own, *t;
-    int64_t nodes, w_pitch;
-    int32_t parts,
-        idle; /* blocks of a row, and warps of the first one that have no nodes */
-    int32_t begin, end; /* unknowns of x */
+/* The sections of a line along y and those that each of them reads. */
+struct HeatPlaneSections {
     int32_t rows, sections;
-    int32_t reach;       /* sections on either side that count, cyclically */
-    int32_t reads;       /* 2 reach + 1 sections, or all */
-    int32_t pitch, ring; /* elements of a row in shared memory; its rows */
-    bool is_downward;
-    bool is_near;                 /* along x only adjacent groups of chunks count */
-    Real q, p, weight[2], add[2]; /* of y */
-    Real inverse, end_inverse[2]; /* 1/p, in the rows of the ends divided by the weight */
-    HeatValues<Real> x_side[2];   /* of row 0 on */
-    HeatValues<Real> side[2], last_side[2]; /* of y, in this step and the last one */
-    HeatPlaneOrder<Real> order;             /* of the last step */
-    const Real *power;                      /* q^n */
-    const HeatPair<Real> *last_sums;
-    HeatPair<Real> *sums;
+    int32_t reach; /* sections on either side that count, cyclically */
+    int32_t reads; /* 2 reach + 1 sections, or all */
 
     __host__ __device__ __forceinline__ int32_t bound(int64_t section) const
     {
@@ -77,6 +59,28 @@ template <typename Real> struct HeatPlane {
     }
 };
 
+/* A kernel: w is row 0 of the unknowns along y, from node 0 of x on, with rows that begin at 16 bytes
+ * and have the distance w_pitch; `own`, which may be the same, and t have the distance `nodes`. The first
+ * kernel of a call reads `own`, the last one stores to it. The sums of section k have column i + k nodes. */
+template <typename Real> struct HeatPlane : HeatPlaneSections {
+    Real *w, *own, *t;
+    int64_t nodes, w_pitch;
+    int32_t parts,
+        idle; /* blocks of a row, and warps of the first one that have no nodes */
+    int32_t begin, end;  /* unknowns of x */
+    int32_t pitch, ring; /* elements of a row in shared memory; its rows */
+    bool is_downward;
+    bool is_near;                 /* along x only adjacent groups of chunks count */
+    Real q, p, weight[2], add[2]; /* of y */
+    Real inverse, end_inverse[2]; /* 1/p, in the rows of the ends divided by the weight */
+    HeatValues<Real> x_side[2];   /* of row 0 on */
+    HeatValues<Real> side[2], last_side[2]; /* of y, in this step and the last one */
+    HeatPlaneOrder<Real> order;             /* of the last step */
+    const Real *power;                      /* q^n */
+    const HeatPair<Real> *last_sums;
+    HeatPair<Real> *sums;
+};
+
 /* The constants of all steps of a call. */
 template <typename Real> struct HeatPlanePlan {
     bool is_used;
@@ -88,16 +92,13 @@ template <typename Real> struct HeatPlanePlan {
     size_t shared;
 };
 
-/* Whether each step of `h` is one of these kernels. */
-bool heat_is_plane(const ps_heat *h, const ps_cuda_device *device);
+/* Bytes of workspace of a plan; 0 if the steps of `h` are not made in this way. */
+size_t heat_plane_bytes(const ps_heat *h, const ps_cuda_device *device);
 
-/* Bytes of workspace of a plan. */
-size_t heat_plane_bytes(const ps_heat *h);
-
-/* `memory` exists as long as the plan is in use. */
+/* A plan, not used if the steps are not made in this way; `memory` exists as long as the plan is in use. */
 template <typename Real>
-ps_status heat_plan_plane(const ps_heat *h, void *memory, cudaStream_t stream,
-                          HeatPlanePlan<Real> *plan);
+ps_status heat_plan_plane(const ps_heat *h, const ps_cuda_device *device, void *memory,
+                          cudaStream_t stream, HeatPlanePlan<Real> *plan);
 
 /* The kernel of step s; after that of the last step, the kernel that substitutes along y. */
 template <typename Real>

@@ -5,6 +5,7 @@
 
 #include "heat/heat_clock.cuh"
 #include "heat/heat_plane.h"
+#include "heat/heat_resident.h"
 #include "heat/heat_sections.h"
 #include "heat/heat_stencils.h"
 #include "heat/heat_teams.h"
@@ -42,7 +43,8 @@ template <typename Real> struct HeatRun {
     runtime::Textures<HEAT_TEXTURES> textures = {};
     bool is_volume = false; /* steps as in heat_volume.h, without the sweeps below */
     HeatVolume<Real> volume = {};
-    HeatPlanePlan<Real> plane = {}; /* if used, steps as in heat_plane.h */
+    HeatPlanePlan<Real> plane = {};       /* if used, steps as in heat_plane.h */
+    HeatResidentPlan<Real> resident = {}; /* likewise heat_resident.h */
     bool on_chip[PS_HEAT_AXES] = {};
     HeatPlan<Real> plan[PS_HEAT_AXES] = {};
     HeatRows<Real> rows = {};                     /* along x */

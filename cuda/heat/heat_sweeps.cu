@@ -246,13 +246,12 @@ heat_sweeps_work(const ps_heat *h, size_t *bytes)
     bool is_varied = false;
     size_t arrays = 0;
 
-    if (status == PS_OK && heat_is_volume(h, device)) {
-        *bytes = heat_volume_bytes(h);
-        return PS_OK;
-    }
-    if (status == PS_OK && heat_is_plane(h, device)) {
-        *bytes = heat_plane_bytes(h);
-        return PS_OK;
+    for (const auto bytes_of :
+         {heat_volume_bytes, heat_resident_bytes, heat_plane_bytes}) {
+        *bytes = status == PS_OK ? bytes_of(h, device) : 0;
+        if (*bytes > 0) {
+            return PS_OK;
+        }
     }
     for (int axis = 0; status == PS_OK && axis < h->axes; axis++) {
         is_varied = is_varied || !heat_is_on_chip(h, axis, device);
@@ -295,12 +294,17 @@ heat_plan(HeatRun<Real> *run)
     }
     run->w = static_cast<Real *>(h->w);
     run->pitch = h->nodes[0];
-    run->is_volume = heat_is_volume(h, device);
-    if (run->is_volume) {
-        return heat_plan_volume(h, run->exec.work, run->stream, &run->volume);
+    status = heat_plan_volume(h, device, run->exec.work, run->stream, &run->volume);
+    run->is_volume = run->volume.planes > 0;
+    if (status != PS_OK || run->is_volume) {
+        return status;
     }
-    if (heat_is_plane(h, device)) {
-        return heat_plan_plane(h, run->exec.work, run->stream, &run->plane);
+    status = heat_plan_resident(h, device, run->exec.work, run->stream, &run->resident);
+    if (status == PS_OK && !run->resident.is_used) {
+        status = heat_plan_plane(h, device, run->exec.work, run->stream, &run->plane);
+    }
+    if (status != PS_OK || run->resident.is_used || run->plane.is_used) {
+        return status;
     }
     const size_t bytes = plan_bytes(h, device),
                  wide = wide_bytes(h, wide_pitch(h, device));

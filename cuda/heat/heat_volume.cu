@@ -7,6 +7,7 @@
 
 #include "heat/heat_backward.cuh"
 #include "heat/heat_forward.cuh"
+#include "heat/heat_plane_order.cuh"
 #include "heat/heat_table.cuh"
 #include "heat/heat_team_table.cuh"
 #include "runtime/math.cuh"
@@ -20,8 +21,8 @@ namespace {
  * 3.23 with 9 rows (H200). */
 template <typename Real> struct Chunks {
     static constexpr int most_groups = 2;
-    static constexpr int of_group[] = {7, 9, 13, 17, 25, 33},
-                         kinds = sizeof(Real) == 4 ? 6 : 4;
+    static constexpr int of_group[] = {5, 7, 9, 13, 17, 25, 33},
+                         kinds = sizeof(Real) == 4 ? 7 : 5;
     static constexpr int of_two[] = {9, 11, 17, 33},
                          kinds_of_two = sizeof(Real) == 4 ? 4 : 3;
 };
@@ -86,8 +87,13 @@ template <typename Real> struct MakeHeatSections {
         if (thread < s.count) {
             const HeatSectionRows other = s.section(thread);
 
-            s.table->weight[section][thread] = reach.weights<Real>(
+            const HeatWeights<Real> weight = reach.weights<Real>(
                 own.first, own.first + own.count, other.first, other.first + other.count);
+            const Real most = max(max(fabs(weight.uu), fabs(weight.ux)),
+                                  max(fabs(weight.xu), fabs(weight.xx)));
+
+            s.table->weight[section][thread] =
+                most < heat_plane_negligible<Real> ? HeatWeights<Real>{} : weight;
         }
         if (thread < 2) {
             s.table->end[section][thread] =
@@ -320,6 +326,11 @@ template <typename Real>
 Shape
 shape_of(const ps_heat *h, const ps_cuda_device *device)
 {
+    if (device == nullptr || h->axes != PS_HEAT_AXES || h->k != nullptr ||
+        device->capability < 90 || heat_unknowns(h, 1).count() < 2 ||
+        heat_pitch(h, 2) > UINT32_MAX / 8) {
+        return {};
+    }
     const Cut cut = cut_of<Real>(h, device);
     const uintptr_t places = reinterpret_cast<uintptr_t>(h->t) |
                              reinterpret_cast<uintptr_t>(h->w) |
@@ -390,44 +401,37 @@ section_sums_bytes(const ps_heat *h, const Shape &shape)
 
 } // namespace
 
-bool
-heat_is_volume(const ps_heat *h, const ps_cuda_device *device)
-{
-    if (h->axes != PS_HEAT_AXES || h->k != nullptr || device->capability < 90 ||
-        heat_unknowns(h, 1).count() < 2 || heat_pitch(h, 2) > UINT32_MAX / 8) {
-        return false;
-    }
-    return with_real(h->dtype, [&](auto zero) {
-        return shape_of<decltype(zero)>(h, device).planes > 0;
-    });
-}
-
 size_t
-heat_volume_bytes(const ps_heat *h)
+heat_volume_bytes(const ps_heat *h, const ps_cuda_device *device)
 {
     return with_real(h->dtype, [&](auto zero) {
         using Real = decltype(zero);
-        const Shape shape = shape_of<Real>(h, ps_cuda_device_get());
+        const Shape shape = shape_of<Real>(h, device);
 
-        return 2 * heat_table_bytes<double>() + section_table_bytes<Real>(shape) +
-               section_sums_bytes<HeatPair<Real>>(h, shape) +
-               section_sums_bytes<Real>(h, shape);
+        return shape.planes == 0
+                   ? size_t{0}
+                   : 2 * heat_table_bytes<double>() + section_table_bytes<Real>(shape) +
+                         section_sums_bytes<HeatPair<Real>>(h, shape) +
+                         section_sums_bytes<Real>(h, shape);
     });
 }
 
 template <typename Real>
 ps_status
-heat_plan_volume(const ps_heat *h, void *memory, cudaStream_t stream,
-                 HeatVolume<Real> *plan)
+heat_plan_volume(const ps_heat *h, const ps_cuda_device *device, void *memory,
+                 cudaStream_t stream, HeatVolume<Real> *plan)
 {
     char *const tables = static_cast<char *>(memory);
     const size_t table = heat_table_bytes<double>();
-    const Shape shape = shape_of<Real>(h, ps_cuda_device_get());
+    const Shape shape = shape_of<Real>(h, device);
     const HeatMatrix y = heat_matrix(h, 1);
     HeatSections<Real> &sections = plan->sections;
     const ps_cuda_heat_line l = ps_cuda_heat_line_of(
         y.a, y.end, y.is_periodic, heat_unknowns(h, 1).count(), 1, sizeof(Real) == 4);
 
+    if (shape.planes == 0) {
+        return PS_OK;
+    }
     plan->chunk = shape.cut.chunk;
     plan->planes = shape.planes;
     plan->side = shape.side;
@@ -535,10 +539,10 @@ heat_volume_backward(const HeatRun<Real> &run, int64_t s)
     });
 }
 
-#define PS_INSTANTIATE(real)                                                   \
-    template ps_status heat_plan_volume(const ps_heat *, void *, cudaStream_t, \
-                                        HeatVolume<real> *);                   \
-    template ps_status heat_volume_forward(const HeatRun<real> &, int64_t);    \
+#define PS_INSTANTIATE(real)                                                             \
+    template ps_status heat_plan_volume(const ps_heat *, const ps_cuda_device *, void *, \
+                                        cudaStream_t, HeatVolume<real> *);               \
+    template ps_status heat_volume_forward(const HeatRun<real> &, int64_t);              \
     template ps_status heat_volume_backward(const HeatRun<real> &, int64_t);
 PS_INSTANTIATE(float)
 PS_INSTANTIATE(double)

@@ -11,17 +11,14 @@
 
 namespace pysolvers::heat {
 
-/* Whether the steps of `h` are made in this way: constant k, a large field, and lines
- * that fit. */
-bool heat_is_volume(const ps_heat *h, const ps_cuda_device *device);
+/* Bytes of workspace of a plan; 0 if the steps of `h` are not made in this way, which needs constant k, a
+ * large field, and lines that fit. */
+size_t heat_volume_bytes(const ps_heat *h, const ps_cuda_device *device);
 
-/* Bytes of workspace of a plan. */
-size_t heat_volume_bytes(const ps_heat *h);
-
-/* `memory` exists as long as the plan is in use. */
+/* A plan, without planes if the steps are not made in this way; `memory` exists as long as the plan is in use. */
 template <typename Real>
-ps_status heat_plan_volume(const ps_heat *h, void *memory, cudaStream_t stream,
-                           HeatVolume<Real> *plan);
+ps_status heat_plan_volume(const ps_heat *h, const ps_cuda_device *device, void *memory,
+                           cudaStream_t stream, HeatVolume<Real> *plan);
 
 /* The two kernels of step s, one after the other. */
 template <typename Real>

@@ -56,7 +56,9 @@ class HeatResult(NodeLines, Result):
         the stages into two: *x* contains the right-hand side, *z* the rest, and each contains half
         of the work along y.
     backend, kernel : str
-        Backend, and its instruction set or kernels.
+        Backend, and its instruction set or kernels. Of planes with one conductivity on a device:
+        ``'resident'`` if its multiprocessors hold the plane, ``'plane'`` for steps of one kernel,
+        ``'fused'`` for two sweeps.
     threads : int
         Number of host threads.
     exchange : {'none', 'host', 'nccl', 'peers'}

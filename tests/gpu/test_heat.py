@@ -166,7 +166,7 @@ PLANES = [
     ((700, 18001), np.float64, 3.0),
     ((36500, 64), np.float64, 3.0),
     ((2500, 8700), np.float32, 20.0),
-    ((3600, 6001), np.float32, 1.0),
+    ((6000, 6001), np.float32, 1.0),
 ]
 
 # Sections of rows that all count for each other: 2, 4, 13 and 31 of them.
@@ -190,19 +190,52 @@ def test_steps_of_one_kernel(shape, dtype, r, sides):
     again, _ = pair(shape, r, **options)
 
     assert_near(here.step(4), there.step(4), 200 * np.finfo(dtype).eps)
+    assert here.result().kernel == "plane"  # from sm_90 on
     np.testing.assert_array_equal(again.step(1).step(2).step(1).u, here.u)
 
 
+MOVING = {
+    "x-": Robin(0.5, lambda y, t: np.cos(y + t)),
+    "x+": Dirichlet(lambda t: np.sin(t)),
+    "y-": Dirichlet(lambda x, t: np.cos(3 * x) * t),
+    "y+": Neumann(lambda t: 0.01 * t),
+}
+
+
 def test_steps_of_one_kernel_with_moving_sides():
-    boundary = {
-        "x-": Robin(0.5, lambda y, t: np.cos(y + t)),
-        "x+": Dirichlet(lambda t: np.sin(t)),
-        "y-": Dirichlet(lambda x, t: np.cos(3 * x) * t),
-        "y+": Neumann(lambda t: 0.01 * t),
-    }
-    here, there = pair((3200, 3000), 2.0, boundary=boundary)
+    here, there = pair((3200, 3000), 2.0, boundary=MOVING)
 
     assert_near(here.step(1).step(7), there.step(8))
+    assert here.result().kernel == "plane"
+
+
+# Planes that the multiprocessors hold: one section and many, of up to 8 rows and up to 16, in which
+# all sections count or near ones; one, two and more groups of short and long chunks along x; and
+# more columns than threads. On a device of sm_90 and 132 multiprocessors.
+RESIDENT = [
+    ((5, 700), 0.5),
+    ((9, 600), 20.0),
+    ((60, 70), 20.0),
+    ((64, 65), 0.3),
+    ((101, 577), 3.0),
+    ((700, 90), 3.0),
+    ((1060, 300), 0.5),
+    ((1500, 64), 0.5),
+    ((1024, 1024), 0.5),
+    ((1056, 1300), 0.5),
+]
+
+
+@pytest.mark.parametrize("sides", ["mixed", "torus", "moving"])
+@pytest.mark.parametrize(("shape", "r"), RESIDENT, ids=str)
+def test_steps_of_planes_that_multiprocessors_hold(shape, r, sides):
+    options = {"boundary": MOVING if sides == "moving" else sides_of(sides, 2), "dtype": np.float32}
+    here, there = pair(shape, r, **options)
+    again, _ = pair(shape, r, **options)
+
+    assert_near(here.step(70), there.step(70), 100 * max(1, r) * np.finfo(np.float32).eps)
+    assert here.result().kernel == "resident"
+    np.testing.assert_array_equal(again.step(1).step(3).step(66).u, here.u)
 
 
 @pytest.mark.parametrize("shape", [(1024, 1024), (1000, 1300)], ids=str)

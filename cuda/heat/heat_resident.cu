@@ -1,0 +1,270 @@
+/* heat_resident.cu - the plan and the launches of heat_resident.h.
+ */
+#include "device/number.cuh"
+#include "heat/heat_plane_order.cuh"
+#include "heat/heat_resident.cuh"
+#include "heat/heat_table.cuh"
+#include "runtime/math.cuh"
+
+namespace pysolvers::heat {
+
+namespace {
+
+/* The division of a plane. */
+struct ResidentShape {
+    int warps, chunk, most_rows, pitch;
+    HeatPlaneSections sections; /* none: it does not fit */
+    size_t shared;
+};
+
+/* Nodes of a chunk, odd numbers, of blocks of 16 and of 32 warps, and the rows of a section in registers. */
+constexpr int kinds = 2;
+constexpr int
+nodes_of(int warps, int kind)
+{
+    constexpr int nodes[] = {5, 9, 17};
+
+    return nodes[kind + (warps == 16)];
+}
+constexpr int few_rows = 8;
+
+/* Bytes of shared memory besides that of the rows, at most. */
+constexpr size_t static_shared = 4096;
+
+/* Cycles of the rows of a block: those of the instructions of all groups of chunks, of 4 schedulers, or of
+ * the chains of the passes of the warps. */
+int64_t
+time_of_rows(int64_t columns, int64_t rows, int warps, int chunk)
+{
+    const int64_t groups = divided_up(columns, int64_t{HEAT_CHUNKS} * chunk);
+
+    return groups > warps
+               ? INT64_MAX
+               : std::max(rows * groups * (250 + 25 * chunk) / 4,
+                          divided_up(rows, warps / groups) * (900 + 45 * chunk));
+}
+
+/* Whether the kernel is faster than two sweeps, which take 6.4 us and that of 4 words at 3.7 TB/s. A step
+ * has the cycles of its rows, and along y 4500 for each exchange of the sums of at most 1024 columns, and
+ * 0.3 or 0.4 per node. On an H200, r = 0.5, 1024^2 nodes take 6.8 us in place of 10.9, 512^2 4.4 of 7.3, 2048^2
+ * 22.6 of 26.0. */
+template <typename Real>
+bool
+is_faster(const ps_heat *h, int64_t columns, int64_t rows, int64_t cycles_of_rows)
+{
+    constexpr int64_t most_columns = 1024;
+    const int64_t exchanges = divided_up(columns, most_columns);
+    const double nodes = static_cast<double>(columns * rows);
+    const double cycles = 900 + static_cast<double>(cycles_of_rows + 4500 * exchanges) +
+                          (exchanges > 1 ? 0.4 : 0.3) * nodes;
+    const double words = 4.0 * sizeof(Real) * static_cast<double>(heat_nodes(h));
+
+    return 1.08 * cycles / 1900 < 0.9 * (6.4 + words / 3.7e6);
+}
+
+template <typename Real>
+ResidentShape
+shape_of(const ps_heat *h, const ps_cuda_device *device)
+{
+    if (sizeof(Real) != 4 || !heat_is_uniform_plane(h, device)) {
+        return {};
+    }
+    const int64_t columns = heat_unknowns(h, 0).count(), y = heat_unknowns(h, 1).count();
+    const int64_t sections =
+        std::min<int64_t>(divided_up(y, int64_t{few_rows}), device->processors);
+    const int64_t rows = divided_up(y, sections);
+    const int64_t pitch = rounded_up(columns, int64_t{HeatHeldSums<Real>::columns});
+    const size_t shared = sizeof(Real) * static_cast<size_t>(pitch * rows);
+    int64_t least = INT64_MAX;
+    ResidentShape shape = {};
+
+    /* more warps where each has a column of a thread */
+    shape.warps = columns <= 512 ? 16 : 32;
+    for (int kind = 0; kind < kinds; kind++) {
+        const int chunk = nodes_of(shape.warps, kind);
+        const int64_t time = time_of_rows(columns, rows, shape.warps, chunk);
+
+        if (time < least) {
+            least = time;
+            shape.chunk = chunk;
+        }
+    }
+    shape.most_rows = rows <= few_rows ? few_rows : int{HEAT_RESIDENT_ROWS};
+    shape.pitch = static_cast<int>(pitch);
+    shape.shared = shared;
+    if (rows > HEAT_RESIDENT_ROWS || shape.chunk == 0 ||
+        shared + static_shared > static_cast<size_t>(device->shared_bytes) ||
+        !is_faster<Real>(h, columns, rows, least)) {
+        return {};
+    }
+    shape.sections =
+        heat_plane_sections<Real>(heat_plane_line(h, false), static_cast<int>(sections));
+    return shape.sections.reads <= HEAT_RESIDENT_READS ? shape : ResidentShape{};
+}
+
+template <typename Real>
+size_t
+weight_bytes(const ResidentShape &shape)
+{
+    return ps_cuda_padded(
+        sizeof(HeatWeights<Real>) *
+        static_cast<size_t>(shape.sections.sections * (shape.sections.reads + 2)));
+}
+
+template <typename Real>
+size_t
+mailbox_bytes(const ps_heat *h, const ResidentShape &shape)
+{
+    return sizeof(HeatHeldSums<Real>) * 2 *
+           static_cast<size_t>(shape.sections.sections *
+                               divided_up(heat_unknowns(h, 0).count(),
+                                          int64_t{HeatHeldSums<Real>::columns}));
+}
+
+/* call(warps, nodes, rows) of the kernel of a plan as integral constants. */
+template <typename Call>
+auto
+with_kernel(int warps, int chunk, int most_rows, const Call &call)
+{
+    const auto with_rows = [&](auto w, auto rows) {
+        const std::integral_constant<int, nodes_of(w.value, 0)> few;
+        const std::integral_constant<int, nodes_of(w.value, 1)> more;
+
+        return chunk == few.value ? call(w, few, rows) : call(w, more, rows);
+    };
+    const auto with_warps = [&](auto w) {
+        return most_rows == few_rows
+                   ? with_rows(w, std::integral_constant<int, few_rows>())
+                   : with_rows(w, std::integral_constant<int, HEAT_RESIDENT_ROWS>());
+    };
+
+    return warps == 16 ? with_warps(std::integral_constant<int, 16>())
+                       : with_warps(std::integral_constant<int, 32>());
+}
+
+} // namespace
+
+size_t
+heat_resident_bytes(const ps_heat *h, const ps_cuda_device *device)
+{
+    return with_real(h->dtype, [&](auto zero) {
+        using Real = decltype(zero);
+        const ResidentShape shape = shape_of<Real>(h, device);
+
+        return shape.sections.sections == 0
+                   ? size_t{0}
+                   : heat_table_bytes<double>() + weight_bytes<Real>(shape) +
+                         mailbox_bytes<Real>(h, shape);
+    });
+}
+
+template <typename Real>
+ps_status
+heat_plan_resident(const ps_heat *h, const ps_cuda_device *device, void *memory,
+                   cudaStream_t stream, HeatResidentPlan<Real> *plan)
+{
+    const ResidentShape shape = shape_of<Real>(h, device);
+
+    if (shape.sections.sections == 0) {
+        return PS_OK;
+    }
+    const HeatRange columns = heat_unknowns(h, 0);
+    const HeatMatrix x = heat_matrix(h, 0), y = heat_matrix(h, 1);
+    const ps_cuda_heat_line l = heat_plane_line(h, false);
+    const int64_t first = heat_unknowns(h, 1).begin * h->nodes[0] + columns.begin;
+    HeatResident<Real> &s = plan->resident;
+    char *const tables = static_cast<char *>(memory) + heat_table_bytes<double>();
+    auto *const weight = reinterpret_cast<HeatWeights<Real> *>(tables);
+    HeatWeights<Real> *const end =
+        weight + shape.sections.sections * shape.sections.reads;
+    ps_status status =
+        heat_make_line(ps_cuda_heat_line_of(x.a, x.end, x.is_periodic, columns.count(),
+                                            shape.chunk, sizeof(Real) == 4),
+                       memory, stream, &plan->line);
+
+    plan->is_used = true;
+    plan->warps = shape.warps;
+    plan->chunk = shape.chunk;
+    plan->most_rows = shape.most_rows;
+    plan->shared = shape.shared;
+    static_cast<HeatPlaneSections &>(s) = shape.sections;
+    s.w = static_cast<Real *>(h->w) + first;
+    s.t = static_cast<Real *>(h->t) + first;
+    s.nodes = h->nodes[0];
+    s.columns = static_cast<int32_t>(columns.count());
+    s.pitch = shape.pitch;
+    s.is_near = plan->line.group_power < heat_plane_negligible<Real>;
+    s.q = static_cast<Real>(l.q);
+    s.p = static_cast<Real>(l.p);
+    for (int n = 0; n <= HEAT_RESIDENT_ROWS; n++) {
+        s.power[n] = static_cast<Real>(std::pow(l.q, n));
+    }
+    for (int e = 0; e < 2; e++) {
+        s.weight[e] = static_cast<Real>(y.end[e].weight);
+        s.add[e] = static_cast<Real>(y.end[e].add);
+        s.x_side_step[e] = h->side[0][e].sweep.level_step;
+        s.y_side_step[e] = h->side[1][e].sweep.level_step;
+    }
+    s.of_section = weight;
+    s.of_end = end;
+    s.mailbox = reinterpret_cast<MailboxSlot *>(tables + weight_bytes<Real>(shape));
+    if (status == PS_OK) {
+        status = ps_cuda_status(
+            cudaMemsetAsync(s.mailbox, 0, mailbox_bytes<Real>(h, shape), stream));
+    }
+    return status == PS_OK
+               ? for_threads<64>(s.sections, stream,
+                                 MakePlaneOrders<Real, 1>{
+                                     {l}, shape.sections, {{weight, end}}, nullptr})
+               : status;
+}
+
+template <typename Real>
+ps_status
+heat_resident_steps(const ps_heat *h, const HeatResidentPlan<Real> &plan, int64_t s,
+                    int64_t count, bool last, cudaStream_t stream)
+{
+    HeatResident<Real> r = plan.resident;
+
+    if constexpr (sizeof(Real) == 8) {
+        return PS_DEVICE_FAILURE; /* no shape is in float64 */
+    }
+    else {
+        r.t = last ? r.t : nullptr;
+        r.steps = static_cast<int32_t>(count);
+        r.posted_before = static_cast<uint64_t>(s);
+        for (int e = 0; e < 2; e++) {
+            r.x_side[e] =
+                heat_values<Real>(h->side[0][e].sweep, s, heat_unknowns(h, 1).begin);
+            r.y_side[e] =
+                heat_values<Real>(h->side[1][e].sweep, s, heat_unknowns(h, 0).begin);
+        }
+        return with_kernel(
+            plan.warps, plan.chunk, plan.most_rows,
+            [&](auto warps, auto nodes, auto rows) {
+                const auto kernel =
+                    heat_resident_kernel<Real, warps.value, nodes.value, rows.value>;
+                const cudaError_t error = allow_shared(kernel);
+
+                return error != cudaSuccess
+                           ? ps_cuda_status(error)
+                           : Launch(r.sections, 32 * plan.warps, plan.shared, stream)
+                                 .closely()
+                                 .together()
+                                 .run(kernel, plan.line, r);
+            });
+    }
+}
+
+#define PS_INSTANTIATE(real)                                                        \
+    template ps_status heat_plan_resident(const ps_heat *, const ps_cuda_device *,  \
+                                          void *, cudaStream_t,                     \
+                                          HeatResidentPlan<real> *);                \
+    template ps_status heat_resident_steps(const ps_heat *,                         \
+                                           const HeatResidentPlan<real> &, int64_t, \
+                                           int64_t, bool, cudaStream_t);
+PS_INSTANTIATE(float)
+PS_INSTANTIATE(double)
+#undef PS_INSTANTIATE
+
+} // namespace pysolvers::heat
