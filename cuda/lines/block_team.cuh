@@ -14,6 +14,7 @@ namespace pysolvers::lines {
 template <typename Real, int SIDE> struct BlockTeam {
     using Number = Block<Real, SIDE>;
     using Value = Vector<Real, SIDE>;
+    using Columns = Value;
     static constexpr int lanes = team_lanes(SIDE);
     const int own = min(threadIdx.x % lanes, SIDE - 1); /* column or row */
     int64_t unit;
@@ -107,15 +108,38 @@ template <typename Real, int SIDE> struct BlockTeam {
     }
 };
 
+/* One thread in place of a team: it has all columns. */
+template <typename Real, int SIDE> struct BlockThread {
+    using Number = Block<Real, SIDE>;
+    using Columns = Number;
+    static constexpr int lanes = 1, own = 0;
+    int64_t unit;
+    bool stores;
+
+    __device__ __forceinline__ explicit BlockThread(int64_t units)
+    {
+        const int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+
+        unit = min(index, units - 1);
+        stores = index < units;
+    }
+    static __device__ __forceinline__ const Number &of_columns(const Number &a)
+    {
+        return a;
+    }
+    static __device__ __forceinline__ const Number &column_of(const Number &a)
+    {
+        return a;
+    }
+};
+
 /* Whether a row of blocks is dominant, by blocks or by scalar rows: the row of the identity before
- * an odd number of five diagonals is so by scalar rows only. Not inlined, because this function
- * would take registers of calls without checks. */
-template <int SIDE, bool IS_BANDS, typename Real>
-__device__ __noinline__ bool
-is_dominant_row(const BlocksJob<Real> &job, int64_t system, int32_t i)
+ * an odd number of five diagonals is so by scalar rows only. */
+template <typename Real, int SIDE>
+__device__ __forceinline__ bool
+is_dominant_row(const Block<Real, SIDE> &lower, const Block<Real, SIDE> &diag,
+                const Block<Real, SIDE> &upper)
 {
-    const BlockSource<Real, SIDE, IS_BANDS> source(job, system);
-    const auto row = source.matrix(i);
     bool by_rows = true;
 
 #pragma unroll
@@ -124,12 +148,23 @@ is_dominant_row(const BlocksJob<Real> &job, int64_t system, int32_t i)
 
 #pragma unroll
         for (int q = 0; q < SIDE; q++) {
-            sum += fabs(row.lower.at[p][q]) + fabs(row.diag.at[p][q]) +
-                   fabs(row.upper.at[p][q]);
+            sum += fabs(lower.at[p][q]) + fabs(diag.at[p][q]) + fabs(upper.at[p][q]);
         }
-        by_rows = by_rows && sum <= 2 * fabs(row.diag.at[p][p]);
+        by_rows = by_rows && sum <= 2 * fabs(diag.at[p][p]);
     }
-    return by_rows || is_dominant(row.lower, row.diag, row.upper);
+    return by_rows || is_dominant(lower, diag, upper);
+}
+
+/* The same of row i of a system. Not inlined, because this function would take registers of calls
+ * without checks. */
+template <int SIDE, bool IS_BANDS, typename Real>
+__device__ __noinline__ bool
+is_dominant_row(const BlocksJob<Real> &job, int64_t system, int32_t i)
+{
+    const BlockSource<Real, SIDE, IS_BANDS> source(job, system);
+    const auto row = source.matrix(i);
+
+    return is_dominant_row(row.lower, row.diag, row.upper);
 }
 
 } // namespace pysolvers::lines

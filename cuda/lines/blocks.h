@@ -167,7 +167,7 @@ template <typename Real> struct BlocksJob {
     int32_t *info;
     Real *
         kept; /* eliminated rows, [row][word][system], or pivot rows of `slots` systems */
-    int64_t slots;            /* a multiple of blocks_threads */
+    int64_t slots;            /* as many systems, or a multiple of blocks_threads */
     bool has_rows, has_tiles; /* five_rows.cuh; contiguous rows in tiles */
     bool has_turns;           /* five_turns.cuh */
     bool is_alike;            /* five diagonals and rhs have the same pitches */
@@ -187,6 +187,10 @@ template <typename Real> struct BlocksJob {
 /* blocks_reals.cu */
 template <typename Real>
 ps_status launch_blocks(const BlocksJob<Real> &job, cudaStream_t stream);
+/* The systems that info marks: -1, with pivoting; a bad pivot of rows that were not eliminated in
+ * order, in order, which reports the first one. */
+template <typename Real>
+ps_status launch_marked(const BlocksJob<Real> &job, cudaStream_t stream);
 
 /* blocks.cu */
 ps_status ps_cuda_blocks_work(const ps_blocks *b, size_t *bytes);

@@ -17,6 +17,13 @@
  *   S_ik = -c_i S_nk - w_i S_lk,  S_ki = -(S_kn lower_n + S_kl h_i) p_i^-1
  *   S_ii = (1 - S_in lower_n - S_il h_i) p_i^-1
  *
+ * A solve of few long systems has the same levels. Its first direction eliminates the right-hand
+ * sides as well, y_i = p_i^-1 (rhs_i - lower_i y_{i-1}), where row l loses h_i y_i, and keeps c_i, w_i
+ * and y_i alone, in the workspace: of blocks of 2 10 words in place of 20, and 36 words move for a row
+ * of the first level. The second one writes x_i = y_i - c_i x_{i+1} - w_i x_l. One thread has a
+ * chunk of neighbouring systems of blocks of 2, whose rows lie together. Systems with a bad pivot, which can be one of a chunk alone, and those that are not
+ * dominant keep their right-hand sides and are solved after that.
+ *
  * Columns of blocks in the elimination, where products with known columns are on the right, rows in
  * the inverse, where they are on the left. A solve has one thread for each chunk of a system, which
  * reads 96 words of a row with blocks of 4 and computes little: by teams its first level took 1.9 of
@@ -38,6 +45,8 @@
  */
 #ifndef PS_CUDA_LINES_BLOCKS_FACTOR_CUH
 #define PS_CUDA_LINES_BLOCKS_FACTOR_CUH
+
+#include <type_traits>
 
 #include "lines/blocks.cuh"
 #include "lines/block_team.cuh"
@@ -143,11 +152,16 @@ struct PivotProduct {
     }
 };
 
-/* The chunk, or the matrix, of a thread or of a team. */
-template <typename Real, int SIDE, bool IS_DIVIDED> struct FactorUnit {
+/* The chunk, or the matrix, of a thread or of a team. A solve keeps c_i, w_i and y_i of a row. */
+template <typename Real, int SIDE, bool IS_DIVIDED, bool SOLVES = false>
+struct FactorUnit {
     using Number = Block<Real, SIDE>;
     using Value = Vector<Real, SIDE>;
-    static constexpr int words = (IS_DIVIDED ? 5 : 3) * SIDE * SIDE;
+    static constexpr int at_c = SOLVES ? 0 : 2, at_w = at_c + 1;
+    static constexpr int at_y =
+        (IS_DIVIDED ? 2 : 1) * SIDE; /* rows of blocks before y_i */
+    static constexpr int words =
+        SOLVES ? (at_y + 1) * SIDE : (IS_DIVIDED ? 5 : 3) * SIDE * SIDE;
     const FactorJob<Real> &job;
     const FactorLevel &level;
     int64_t system, matrix;
@@ -156,8 +170,13 @@ template <typename Real, int SIDE, bool IS_DIVIDED> struct FactorUnit {
 
     __device__ __forceinline__ FactorUnit(const FactorJob<Real> &all, int64_t index)
         : job(all), level(all.shape.level[all.level]),
-          system(IS_DIVIDED ? index / level.chunks : index),
-          chunk(IS_DIVIDED ? static_cast<int32_t>(index - system * level.chunks) : 0),
+          system(!IS_DIVIDED                      ? index
+                 : SOLVES && job.are_side_by_side ? index % job.shape.matrices
+                                                  : index / level.chunks),
+          chunk(!IS_DIVIDED ? 0
+                : SOLVES && job.are_side_by_side
+                    ? static_cast<int32_t>(index / job.shape.matrices)
+                    : static_cast<int32_t>(index - system * level.chunks)),
           first(chunk * level.chunk),
           rows(IS_DIVIDED ? min(level.chunk, level.rows - first) - 1 : level.rows)
     {
@@ -165,7 +184,7 @@ template <typename Real, int SIDE, bool IS_DIVIDED> struct FactorUnit {
 
         matrix = j * job.outer_step * job.factor_inner + k * job.inner_step;
 
-        const int64_t unit = matrix * level.chunks + chunk;
+        const int64_t unit = SOLVES ? index : matrix * level.chunks + chunk;
         const int64_t kept = (IS_DIVIDED ? level.chunk : level.rows) * int64_t(words);
 
         store = job.store + level.first + unit / factor_step * factor_step * kept +
@@ -214,15 +233,42 @@ template <typename Real, int SIDE, bool IS_DIVIDED> struct FactorUnit {
         }
     }
 
+    /* Keep all columns of a word. */
+    __device__ __forceinline__ void keep(int32_t r, int word, int, const Number &a) const
+    {
+#pragma unroll
+        for (int p = 0; p < SIDE; p++) {
+#pragma unroll
+            for (int q = 0; q < SIDE; q++) {
+                *at(r, word, p, q) = a.at[p][q];
+            }
+        }
+    }
+
     /* Entry `entry` of the next level at the last row of a chunk, `count` for each row. */
     template <typename Entry>
     __device__ __forceinline__ Entry &next(int32_t of, int entry, int count) const
     {
-        Real *const at =
-            job.next + ((system * level.chunks + of) * count + entry) *
-                           static_cast<int64_t>(sizeof(Entry) / sizeof(Real));
+        return next<Entry>(job.next, of, entry, count);
+    }
 
-        return *reinterpret_cast<Entry *>(at);
+    template <typename Entry>
+    __device__ __forceinline__ Entry &next(Real *data, int32_t of, int entry,
+                                           int count) const
+    {
+        const int64_t row = SOLVES && job.are_side_by_side
+                                ? of * job.shape.matrices + system
+                                : system * level.chunks + of;
+
+        return *reinterpret_cast<Entry *>(
+            data +
+            (row * count + entry) * static_cast<int64_t>(sizeof(Entry) / sizeof(Real)));
+    }
+
+    /* Entry `p` of y_i of a solve in row `r` of the chunk. */
+    __device__ __forceinline__ Real &y_at(int32_t r, int p) const
+    {
+        return *at(r, 0, at_y, p);
     }
 
   private:
@@ -232,10 +278,14 @@ template <typename Real, int SIDE, bool IS_DIVIDED> struct FactorUnit {
     }
 };
 
-/* A team and its chunk, or its matrix, with which a kernel of teams begins. */
-template <typename Real, int SIDE, bool IS_DIVIDED> struct FactorTeam {
-    const BlockTeam<Real, SIDE> team;
-    const FactorUnit<Real, SIDE, IS_DIVIDED> unit;
+/* A team, or a thread, and its chunk, or its matrix, with which a kernel of teams begins. */
+template <typename Real, int SIDE, bool IS_DIVIDED, bool SOLVES = false,
+          bool IS_THREAD = false>
+struct FactorTeam {
+    using Team =
+        std::conditional_t<IS_THREAD, BlockThread<Real, SIDE>, BlockTeam<Real, SIDE>>;
+    const Team team;
+    const FactorUnit<Real, SIDE, IS_DIVIDED, SOLVES> unit;
 
     __device__ __forceinline__ explicit FactorTeam(const FactorJob<Real> &job)
         : team(units_of(job)), unit(job, team.unit)
@@ -263,28 +313,97 @@ first_row_of(const FactorJob<Real> &job, int32_t row)
     return row;
 }
 
-/* Teams: the chunks of all matrices. A lane has a column of each block. */
-template <typename Real, int SIDE, bool IS_BANDS, bool IS_DIVIDED> struct FactorBlocks {
+/* Entry `own` of a vector, without an index of registers. */
+template <typename Real, int SIDE>
+__device__ __forceinline__ Real
+entry_of(const Vector<Real, SIDE> &v, int own)
+{
+    Real entry = v.at[0];
+
+#pragma unroll
+    for (int p = 1; p < SIDE; p++) {
+        entry = p == own ? v.at[p] : entry;
+    }
+    return entry;
+}
+
+/* The right-hand sides of a block row of a level. */
+template <typename Real, int SIDE, bool IS_BANDS>
+__device__ __forceinline__ Vector<Real, SIDE>
+rhs_of(const FactorJob<Real> &job, const BlockSource<Real, SIDE, IS_BANDS> &source,
+       int32_t i)
+{
+    Vector<Real, SIDE> v = source.column(job.rows.rhs, i);
+
+    if (job.more_rhs.data != nullptr) {
+        const Vector<Real, SIDE> more = source.column(job.more_rhs, i);
+
+#pragma unroll
+        for (int p = 0; p < SIDE; p++) {
+            v.at[p] += more.at[p];
+        }
+    }
+    return v;
+}
+
+/* What a call reports of a system, whose number at all levels is that of the first one. */
+template <typename Real>
+__device__ __forceinline__ int32_t &
+info_of_system(const FactorJob<Real> &job, int64_t system)
+{
+    const int64_t j = system / job.inner, k = system - j * job.inner;
+
+    return job.rows
+        .info[job.rows.is_swapped ? k * (job.shape.matrices / job.inner) + j : system];
+}
+
+/* Teams: the chunks of all matrices. A lane has a column of each block. A solve also eliminates the
+ * right-hand sides, of which a lane keeps an entry, and no store for others: info marks systems with a
+ * bad pivot, or that are not dominant, if this is looked at. */
+template <typename Real, int SIDE, bool IS_BANDS, bool IS_DIVIDED, bool SOLVES = false,
+          bool IS_THREAD = false>
+struct FactorBlocks {
     FactorJob<Real> job;
 
     __device__ __forceinline__ void operator()() const
     {
         using Number = Block<Real, SIDE>;
         using Value = Vector<Real, SIDE>;
+        using Begun = FactorTeam<Real, SIDE, IS_DIVIDED, SOLVES, IS_THREAD>;
+        using Columns = typename Begun::Team::Columns; /* those of a lane, or all */
+        /* Whether the rows that are eliminated say whether they are dominant. */
+        constexpr bool knows_rows = SOLVES && SIDE == 2;
 
-        const FactorTeam<Real, SIDE, IS_DIVIDED> begun(job);
+        const Begun begun(job);
         const auto &team = begun.team;
         const auto &unit = begun.unit;
         const BlockSource<Real, SIDE, IS_BANDS> source(job.rows, unit.system);
-        const Value zero(Real(0));
-        Value c = zero, w = zero, h = zero, lost = zero;
+        const Columns zero(Real(0));
+        Columns c = zero, w = zero, h = zero, lost = zero;
+        Value y(Real(0)), lost_rhs(Real(0)); /* of a solve */
         PivotProduct product;
         FactorSum sum = {0, 1, 0, 0};
 
-        const auto diag_of = [&](int32_t i) {
-            Value diag = source.column_of(1, i, team.own);
+        const auto columns_of = [&](int d, int32_t i) {
+            if constexpr (IS_THREAD) {
+                const auto row = source.matrix(i);
 
-            if (job.more.data != nullptr) {
+                return d == 0 ? row.lower : d == 1 ? row.diag : row.upper;
+            }
+            else {
+                return source.column_of(d, i, team.own);
+            }
+        };
+        const auto diag_of = [&](int32_t i) {
+            Columns diag = columns_of(1, i);
+
+            if (job.more.data == nullptr) {
+                return diag;
+            }
+            if constexpr (IS_THREAD) {
+                diag = diag + source.block(job.more, i);
+            }
+            else {
                 const Real *const more =
                     source.at(job.more, i) + team.own * job.more.across;
 
@@ -296,10 +415,10 @@ template <typename Real, int SIDE, bool IS_BANDS, bool IS_DIVIDED> struct Factor
             return diag;
         };
         const auto note = [&](int32_t i) {
-            if (job.rows.checks && job.level == 0) {
+            if (!knows_rows && job.rows.checks && job.level == 0) {
                 sum.is_left |= !is_dominant_row<SIDE, IS_BANDS>(job.rows, unit.system, i);
             }
-            if (job.sums_before != nullptr) {
+            if (!SOLVES && job.sums_before != nullptr) {
                 const FactorSum more = job.sums_before[unit.system * unit.level.rows + i];
 
                 sum.log += more.log;
@@ -309,19 +428,44 @@ template <typename Real, int SIDE, bool IS_BANDS, bool IS_DIVIDED> struct Factor
                                                                                 : sum.bad;
             }
         };
+        /* Of a row of the first level, by all lanes. */
+        const auto note_row = [&](bool is_there, const Number &lower, const Columns &diag,
+                                  const Columns &upper) {
+            if constexpr (knows_rows) {
+                if (job.rows.checks && job.level == 0) {
+                    const bool is_dominant =
+                        is_dominant_row(lower, Number(team.of_columns(diag)),
+                                        Number(team.of_columns(upper)));
+
+                    sum.is_left |= is_there && !is_dominant;
+                }
+            }
+        };
+        /* put(p, entry) for the entries of a column that this lane stores */
+        const auto with_entries = [&](const Value &a, const auto &put) {
+            if constexpr (IS_THREAD) {
+#pragma unroll
+                for (int p = 0; p < SIDE; p++) {
+                    put(p, a.at[p]);
+                }
+            }
+            else {
+                put(team.own, entry_of(a, team.own));
+            }
+        };
         const auto note_bad = [&](int32_t i) {
-            const int32_t at = first_row_of(job, i) + 1;
+            const int32_t at = SOLVES ? 1 : first_row_of(job, i) + 1;
 
             sum.bad = sum.bad == 0 || at < sum.bad ? at : sum.bad;
         };
-        const auto keep = [&](int32_t r, int word, const Value &a) {
+        const auto keep = [&](int32_t r, int word, const Columns &a) {
             if (team.stores) {
                 unit.keep(r, word, team.own, a);
             }
         };
 
         if (IS_DIVIDED && unit.chunk > 0) {
-            h = source.column_of(2, unit.first - 1, team.own);
+            h = columns_of(2, unit.first - 1);
         }
 #pragma unroll 1
         for (int32_t r = 0; r < unit.most_rows(); r++) {
@@ -329,13 +473,16 @@ template <typename Real, int SIDE, bool IS_BANDS, bool IS_DIVIDED> struct Factor
             const int32_t i = unit.first + min(r, unit.rows);
             const Number below = source.lower(i);
             const Number lower = IS_DIVIDED && r == 0 ? Number::zero() : below;
-            const Value upper = source.column_of(2, i, team.own);
-            const Value own = diag_of(i) - lower * c;
-            const Value right = r == 0 ? team.column_of(below) : zero - below * w;
+            const Columns upper = columns_of(2, i), diag = diag_of(i);
+            const Columns own = diag - lower * c;
+            const Columns right = r == 0 ? team.column_of(below) : zero - below * w;
 
+            note_row(is_there, below, diag, upper);
             if (is_there) {
                 note(i);
-                keep(r, 0, team.column_of(lower));
+                if constexpr (!SOLVES) {
+                    keep(r, 0, team.column_of(lower));
+                }
             }
             const Number pivot =
                 team.of_columns(is_there ? own : team.column_of(Number(Real(1))));
@@ -344,7 +491,7 @@ template <typename Real, int SIDE, bool IS_BANDS, bool IS_DIVIDED> struct Factor
                 (job.rows.is_definite && !is_positive_definite(pivot))) {
                 note_bad(i);
             }
-            const Number inverse = product.invert(pivot);
+            const Number inverse = SOLVES ? reciprocal(pivot) : product.invert(pivot);
 
             if (!is_finite(inverse)) {
                 note_bad(i);
@@ -353,36 +500,79 @@ template <typename Real, int SIDE, bool IS_BANDS, bool IS_DIVIDED> struct Factor
 
             if (is_there) {
                 c = inverse * upper;
-                keep(r, 1, team.column_of(inverse));
-                keep(r, 2, c);
+                keep(r, unit.at_c, c);
+                if constexpr (SOLVES) {
+                    y = inverse * (rhs_of(job, source, i) - lower * y);
+                    if (team.stores) {
+                        with_entries(y,
+                                     [&](int p, Real entry) { unit.y_at(r, p) = entry; });
+                    }
+                }
+                else {
+                    keep(r, 1, team.column_of(inverse));
+                }
                 if constexpr (IS_DIVIDED) {
                     w = inverse * right;
-                    keep(r, 3, w);
-                    keep(r, 4, h);
+                    keep(r, unit.at_w, w);
+                    if constexpr (!SOLVES) {
+                        keep(r, 4, h);
+                    }
+                    else {
+                        lost_rhs = lost_rhs - before * y;
+                    }
                     lost = lost - before * w;
                     h = zero - before * c;
                 }
             }
         }
-        sum.log +=
-            log(fabs(product.mantissa)) + product.exponent * 0.69314718055994530942;
-        sum.sign *= product.mantissa < 0 ? -1 : 1;
+        if constexpr (!SOLVES) {
+            sum.log +=
+                log(fabs(product.mantissa)) + product.exponent * 0.69314718055994530942;
+            sum.sign *= product.mantissa < 0 ? -1 : 1;
+        }
         if constexpr (IS_DIVIDED) {
             const int32_t i = unit.first + unit.rows;
             const Number lower = source.lower(i);
-            const Value diag = diag_of(i);
+            const Columns diag = diag_of(i);
             const bool is_alone = unit.rows == 0;
-            const auto leave = [&](int32_t chunk, int entry, const Value &a) {
+            const auto leave = [&](int32_t chunk, int entry, const Columns &a) {
                 Number &to = unit.template next<Number>(chunk, entry, 4);
 
+                if constexpr (IS_THREAD) {
+                    to = a;
+                }
+                else {
 #pragma unroll
-                for (int p = 0; p < SIDE; p++) {
-                    to.at[p][team.own] = a.at[p];
+                    for (int p = 0; p < SIDE; p++) {
+                        to.at[p][team.own] = a.at[p];
+                    }
                 }
             };
 
             note(i);
-            keep(unit.rows, 0, team.column_of(lower));
+            if constexpr (SOLVES) {
+                note_row(true, lower, diag, columns_of(2, i));
+
+                const Value left = rhs_of(job, source, i) - lower * y;
+                const auto leave_entry = [&](int32_t chunk, int entry, const Value &a) {
+                    Value &to = unit.template next<Value>(job.next_rhs, chunk, entry, 2);
+
+                    with_entries(a, [&](int p, Real x) { to.at[p] = x; });
+                };
+
+                if (team.stores) {
+                    leave_entry(unit.chunk, 0, left);
+                    if (unit.chunk > 0) {
+                        leave_entry(unit.chunk - 1, 1, lost_rhs);
+                    }
+                    if (unit.chunk == unit.level.chunks - 1) {
+                        leave_entry(unit.chunk, 1, Value(Real(0)));
+                    }
+                }
+            }
+            else {
+                keep(unit.rows, 0, team.column_of(lower));
+            }
             if (team.stores) {
                 leave(unit.chunk, 0, is_alone ? team.column_of(lower) : zero - lower * w);
                 leave(unit.chunk, 1, is_alone ? diag : diag - lower * c);
@@ -395,7 +585,7 @@ template <typename Real, int SIDE, bool IS_BANDS, bool IS_DIVIDED> struct Factor
                 }
             }
         }
-        else if (job.rows.info != nullptr && team.stores && team.own == 0) {
+        else if (!SOLVES && job.rows.info != nullptr && team.stores && team.own == 0) {
             const int32_t scalars = job.shape.scalars;
 
             job.rows.info[team.unit] = job.rows.checks && (sum.is_left || sum.bad != 0)
@@ -404,7 +594,12 @@ template <typename Real, int SIDE, bool IS_BANDS, bool IS_DIVIDED> struct Factor
                                            ? max(2 * (sum.bad - 1) - scalars % 2, 0) + 1
                                            : sum.bad;
         }
-        if (team.stores && team.own == 0) {
+        if constexpr (SOLVES) {
+            if (job.rows.info != nullptr && team.stores && (sum.is_left || sum.bad)) {
+                info_of_system(job, unit.system) = job.rows.checks ? -1 : 1;
+            }
+        }
+        else if (team.stores && team.own == 0) {
             job.sums[team.unit] = sum;
         }
     }
@@ -421,19 +616,7 @@ solve_down(const FactorJob<Real> &job, const FactorUnit<Real, SIDE, IS_DIVIDED> 
     const bool trans = job.trans != 0;
     Value before(Real(0)), lost(Real(0)); /* y of the row before, or s if transposed */
 
-    const auto rhs = [&](int32_t i) {
-        Value v = source.column(job.rows.rhs, i);
-
-        if (job.more_rhs.data != nullptr) {
-            const Value more = source.column(job.more_rhs, i);
-
-#pragma unroll
-            for (int p = 0; p < SIDE; p++) {
-                v.at[p] += more.at[p];
-            }
-        }
-        return v;
-    };
+    const auto rhs = [&](int32_t i) { return rhs_of(job, source, i); };
 
 #pragma unroll 1
     for (int32_t r = 0; r < unit.rows; r++) {
@@ -467,9 +650,10 @@ solve_down(const FactorJob<Real> &job, const FactorUnit<Real, SIDE, IS_DIVIDED> 
 }
 
 /* The unknowns, given those of the next level. */
-template <typename Real, int SIDE, bool IS_BANDS, bool IS_DIVIDED>
+template <typename Real, int SIDE, bool IS_BANDS, bool IS_DIVIDED, bool SOLVES>
 __device__ __forceinline__ void
-solve_up(const FactorJob<Real> &job, const FactorUnit<Real, SIDE, IS_DIVIDED> &unit,
+solve_up(const FactorJob<Real> &job,
+         const FactorUnit<Real, SIDE, IS_DIVIDED, SOLVES> &unit,
          const BlockSource<Real, SIDE, IS_BANDS> &source)
 {
     using Value = Vector<Real, SIDE>;
@@ -485,9 +669,18 @@ solve_up(const FactorJob<Real> &job, const FactorUnit<Real, SIDE, IS_DIVIDED> &u
     }
 #pragma unroll 1
     for (int32_t r = unit.rows - 1; r >= 0; r--) {
-        Value y = source.column(job.rows.x, unit.first + r);
+        Value y;
 
-        if (trans) {
+        if constexpr (SOLVES) {
+#pragma unroll
+            for (int p = 0; p < SIDE; p++) {
+                y.at[p] = unit.y_at(r, p);
+            }
+        }
+        else {
+            y = source.column(job.rows.x, unit.first + r);
+        }
+        if (!SOLVES && trans) {
             if (IS_DIVIDED || r < unit.rows - 1) {
                 y = y - unit.word(r + 1, 0, true) * x;
             }
@@ -497,17 +690,18 @@ solve_up(const FactorJob<Real> &job, const FactorUnit<Real, SIDE, IS_DIVIDED> &u
             x = unit.word(r, 1, true) * y;
         }
         else {
-            x = y - unit.word(r, 2) * x;
+            x = y - unit.word(r, unit.at_c) * x;
             if (IS_DIVIDED) {
-                x = x - unit.word(r, 3) * left;
+                x = x - unit.word(r, unit.at_w) * left;
             }
         }
         source.store(unit.first + r, x);
     }
 }
 
-/* Threads: the chunks of all systems. */
-template <typename Real, int SIDE, bool IS_BANDS, bool IS_DIVIDED, bool DOWN, bool UP>
+/* Threads: the chunks of all systems. A solve leaves systems that info marks, whose x may be rhs. */
+template <typename Real, int SIDE, bool IS_BANDS, bool IS_DIVIDED, bool DOWN, bool UP,
+          bool SOLVES = false>
 struct ApplyFactor {
     FactorJob<Real> job;
 
@@ -521,14 +715,18 @@ struct ApplyFactor {
             job.rows.outer * job.rows.inner * job.shape.level[job.level].chunks) {
             return;
         }
-        const FactorUnit<Real, SIDE, IS_DIVIDED> unit(job, index);
+        const FactorUnit<Real, SIDE, IS_DIVIDED, SOLVES> unit(job, index);
         const BlockSource<Real, SIDE, IS_BANDS> source(job.rows, unit.system);
 
+        if (SOLVES && job.level == 0 && job.rows.info != nullptr &&
+            info_of_system(job, unit.system) != 0) {
+            return;
+        }
         if constexpr (DOWN) {
             solve_down<Real, SIDE, IS_BANDS, IS_DIVIDED>(job, unit, source);
         }
         if constexpr (UP) {
-            solve_up<Real, SIDE, IS_BANDS, IS_DIVIDED>(job, unit, source);
+            solve_up<Real, SIDE, IS_BANDS, IS_DIVIDED, SOLVES>(job, unit, source);
         }
     }
 };

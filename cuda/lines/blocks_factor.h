@@ -71,6 +71,8 @@ template <typename Real> struct FactorJob {
     Real *next; /* of the next level, [system][row]: four blocks lower, diag, upper, more;
                  * or two columns rhs, more; or one column x; or three blocks of the inverse
                  */
+    Real *next_rhs;        /* of a solve, in the first direction: two columns rhs, more */
+    bool are_side_by_side; /* of a solve: systems, not chunks, are neighbours */
     BlockOperand<Real> inverse[3];
     /* the matrix of a system is outer_step * j * matrices + inner_step * k */
     int64_t inner, factor_inner;
@@ -83,10 +85,21 @@ enum FactorPart { FACTOR_MATRIX, FACTOR_DOWN, FACTOR_UP, FACTOR_INVERSE };
 template <typename Real>
 ps_status launch_factor(const FactorJob<Real> &job, FactorPart part, cudaStream_t stream);
 
+/* blocks_divided_reals.cu: one direction of a solve at job.level, FACTOR_DOWN or FACTOR_UP. */
+template <typename Real>
+ps_status launch_divided(const FactorJob<Real> &job, FactorPart part,
+                         cudaStream_t stream);
+
 /* blocks_factor.cu */
 ps_status ps_cuda_blocks_store(const ps_blocks *b, size_t *bytes);
 ps_status ps_cuda_blocks_factor_work(const ps_blocks *b, size_t *bytes);
 ps_status ps_cuda_blocks_factor_run(const ps_blocks *b, void *work, cudaStream_t stream);
+/* Of a solve of few long systems; 0 if there are too many for each multiprocessor, or short ones. */
+static constexpr int64_t most_divided_systems = 60;
+size_t divided_bytes(const ps_blocks &b, const ps_cuda_device &device);
+template <typename Real>
+ps_status solve_divided(const ps_blocks &b, const BlocksJob<Real> &rows, void *work,
+                        cudaStream_t stream);
 
 } // namespace pysolvers::lines
 

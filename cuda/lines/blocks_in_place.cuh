@@ -531,7 +531,7 @@ __launch_bounds__(in_place_threads, SIDE == 2 ? 2 : 1)
 
 /* Grid: threads for outer * inner systems, of which those with a bad pivot are solved from row 0 on,
  * which reports their first bad pivot. */
-template <typename Real, int SIDE>
+template <typename Real, int SIDE, bool IS_BANDS>
 __global__ void
 __launch_bounds__(blocks_threads)
     blocks_in_sequence_kernel(const __grid_constant__ BlocksJob<Real> job)
@@ -539,7 +539,7 @@ __launch_bounds__(blocks_threads)
     const int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 
     if (index < job.outer * job.inner) {
-        const BlockSource<Real, SIDE, false> source(job, index);
+        const BlockSource<Real, SIDE, IS_BANDS> source(job, index);
 
         if (source.info_at(index) > 0) {
             solve_by_blocks(job, source, index,

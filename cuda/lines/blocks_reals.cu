@@ -82,6 +82,16 @@ launch_five_lines(const BlocksJob<Real> &job, cudaStream_t stream)
     return job.is_alike ? with_rows(std::true_type{}) : with_rows(std::false_type{});
 }
 
+/* Solve the systems with a bad pivot from row 0 on. */
+template <typename Real, int SIDE, bool IS_BANDS>
+inline ps_status
+launch_in_sequence(const BlocksJob<Real> &job, cudaStream_t stream)
+{
+    return Launch(divided_up(job.outer * job.inner, blocks_threads), blocks_threads, 0,
+                  stream)
+        .run(blocks_in_sequence_kernel<Real, SIDE, IS_BANDS>, job);
+}
+
 template <typename Real, int SIDE>
 inline ps_status
 launch_in_place(const BlocksJob<Real> &job, cudaStream_t stream)
@@ -91,9 +101,18 @@ launch_in_place(const BlocksJob<Real> &job, cudaStream_t stream)
 
     return status != PS_OK || job.checks || job.info == nullptr
                ? status
-               : Launch(divided_up(job.outer * job.inner, blocks_threads), blocks_threads,
-                        0, stream)
-                     .run(blocks_in_sequence_kernel<Real, SIDE>, job);
+               : launch_in_sequence<Real, SIDE, false>(job, stream);
+}
+
+template <typename Real, int SIDE, bool IS_BANDS>
+inline ps_status
+launch_pivoted(const BlocksJob<Real> &job, cudaStream_t stream)
+{
+    const int64_t slots = std::min(job.outer * job.inner, job.slots);
+    const int threads = static_cast<int>(std::min<int64_t>(job.slots, blocks_threads));
+
+    return Launch(divided_up(slots, threads), threads, 0, stream)
+        .run(blocks_pivoted_kernel<Real, SIDE, IS_BANDS>, job);
 }
 
 template <typename Real, int SIDE, bool IS_BANDS>
@@ -151,12 +170,9 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
         status = Launch(divided_up(systems, blocks_threads), blocks_threads, 0, stream)
                      .run(blocks_kernel<Real, SIDE, IS_BANDS>, job);
     }
-    if (status == PS_OK && (job.pivots || job.checks)) {
-        status = Launch(divided_up(std::min(systems, job.slots), blocks_threads),
-                        blocks_threads, 0, stream)
-                     .run(blocks_pivoted_kernel<Real, SIDE, IS_BANDS>, job);
-    }
-    return status;
+    return status == PS_OK && (job.pivots || job.checks)
+               ? launch_pivoted<Real, SIDE, IS_BANDS>(job, stream)
+               : status;
 }
 
 template <typename Real>
@@ -175,6 +191,31 @@ launch_blocks(const BlocksJob<Real> &job, cudaStream_t stream)
     }
 }
 
+template <typename Real, int SIDE, bool IS_BANDS>
+inline ps_status
+launch_marked_side(const BlocksJob<Real> &job, cudaStream_t stream)
+{
+    return job.checks ? launch_pivoted<Real, SIDE, IS_BANDS>(job, stream)
+                      : launch_in_sequence<Real, SIDE, IS_BANDS>(job, stream);
+}
+
+template <typename Real>
+ps_status
+launch_marked(const BlocksJob<Real> &job, cudaStream_t stream)
+{
+    switch (job.side) {
+    case 0:
+        return launch_marked_side<Real, 2, true>(job, stream);
+    case 2:
+        return launch_marked_side<Real, 2, false>(job, stream);
+    case 3:
+        return launch_marked_side<Real, 3, false>(job, stream);
+    default:
+        return launch_marked_side<Real, 4, false>(job, stream);
+    }
+}
+
 template ps_status launch_blocks(const BlocksJob<PS_NUMBER> &, cudaStream_t);
+template ps_status launch_marked(const BlocksJob<PS_NUMBER> &, cudaStream_t);
 
 } // namespace pysolvers::lines

@@ -8,6 +8,7 @@ import weakref
 import fake_device
 import numpy as np
 import pytest
+from scipy.linalg import solve_banded
 
 from pysolvers import (
     BackendError,
@@ -146,6 +147,137 @@ def test_contiguous_systems_that_are_divided(device_library, rng, rows, pivot, d
     for solve, case in ((solve_pentadiagonal, diagonals), (solve_block_tridiagonal, operands)):
         x = solve(*(library.array(a) for a in case), pivot=pivot)
         near(library.get(x), solve(*case, pivot=pivot))
+
+
+def long_systems(rng, batch, axis, rows, side, dtype):
+    """Draw dominant systems of so many block rows, or pairs of five diagonals, and their solver."""
+    if side > 0:
+        return solve_block_tridiagonal, blocks(rng, batch, axis, rows, side, 1, dtype)
+    shape = list(batch)
+    shape.insert(axis if axis >= 0 else len(shape), 2 * rows - rows % 2)
+    operands = [rng.uniform(-0.2, 0.2, shape).astype(dtype) for _ in range(6)]
+    operands[2] += 1
+    return solve_pentadiagonal, operands
+
+
+@pytest.mark.parametrize("pivot", [None, False])
+@pytest.mark.parametrize("side", [0, 2, 3, 4])
+@pytest.mark.parametrize(
+    ("batch", "axis", "rows"),
+    [((), -1, 5001), ((5,), -1, 1100), ((5,), 0, 2049), ((2, 3), 1, 1501), ((2, 70), 1, 600)],
+)
+def test_few_long_systems(device_library, rng, batch, axis, rows, side, pivot):
+    """Chunks in several levels, also of neighbouring systems; results in place."""
+    library = device_library
+    for dtype in ("float32", "float64"):
+        solve, operands = long_systems(rng, batch, axis, rows, side, dtype)
+        options = {"axis": axis, "pivot": pivot}
+        expected = solve(*operands, **options)
+        there = [library.array(a) for a in operands]
+        near(library.get(solve(*there, **options)), expected)
+        out = there[-1] if library.mutable else None
+        near(library.get(solve(*there, **options, out=out)), expected)
+
+
+def five_of_differences(rng, systems, rows):
+    """Return five diagonals of W + 30 D'D with weights W and second differences D: definite."""
+    second = np.array([1.0, -2.0, 1.0])
+    bands = [np.zeros((systems, rows)) for _ in range(5)]
+    bands[2] += rng.uniform(0.5, 1.5, (systems, rows))
+    for p in range(3):
+        for q in range(3):
+            bands[2 + q - p][:, p : rows - 2 + p] += 30 * second[p] * second[q]
+    return bands
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("rows", [2049, 9000])
+def test_few_long_systems_against_lapack(device_library, rng, rows, axis):
+    """Dominant ones, those that need exchanges, and definite ones, which are not dominant."""
+    library, systems = device_library, 4
+    general = [rng.standard_normal((systems, rows)) for _ in range(5)]
+    general[2][:2] += 12 * np.sign(general[2][:2])
+    rhs = rng.standard_normal((systems, rows))
+    definite = {"assume": "positive definite"}
+    for bands, options in ((general, {}), (five_of_differences(rng, systems, rows), definite)):
+        there = [
+            library.array(np.ascontiguousarray(np.moveaxis(a, 1, axis))) for a in (*bands, rhs)
+        ]
+        x = np.moveaxis(library.get(solve_pentadiagonal(*there, axis=axis, **options)), axis, 1)
+        for system in range(systems):
+            banded = np.zeros((5, rows))
+            for offset in range(-2, 3):
+                band = bands[2 + offset][system]
+                to = banded[2 - offset]
+                to[max(offset, 0) : rows + min(offset, 0)] = band[
+                    max(-offset, 0) : rows - max(offset, 0)
+                ]
+            known = solve_banded((2, 2), banded, rhs[system])
+            own, error = (residual_of(banded, y, rhs[system]) for y in (x[system], known))
+            assert own <= 20 * error + 4 * np.finfo(float).eps
+            if options or system < 2:
+                np.testing.assert_allclose(x[system], known, atol=1e-10 * np.abs(known).max())
+
+
+def residual_of(banded, x, rhs):
+    """Return the normwise backward error of a solution; `banded` is that of `solve_banded`."""
+    rows = len(x)
+    rest, size = -rhs, np.abs(banded).max() * np.abs(x).max() + np.abs(rhs).max()
+    for offset in range(-2, 3):
+        to = slice(max(-offset, 0), rows - max(offset, 0))
+        of = slice(max(offset, 0), rows + min(offset, 0))
+        rest[to] += banded[2 - offset][of] * x[of]
+    return np.abs(rest).max() / size
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize("side", [0, 2, 3])
+def test_bad_pivots_of_few_long_systems(device_library, rng, side, axis):
+    """The first bad row, in the order of elimination, also of the last chunk; NaN; exchanges."""
+    library, rows, systems = device_library, 1030, 7
+    solve, operands = long_systems(rng, (systems,), axis, rows, side, "float64")
+    for bad in (0, 517, rows - 1):
+        matrix = [a.copy() for a in operands]
+        for diagonal in matrix[: len(matrix) - 1]:
+            lines = np.moveaxis(diagonal, 1 if axis == 0 else 0, 0)
+            lines[5, (2 if side == 0 else 1) * bad :] = 0
+        first = bad * (2 if side == 0 else 1)
+        there = [library.array(a) for a in matrix]
+        with pytest.raises(SingularSystemError) as caught:
+            solve(*there, axis=axis, pivot=False)
+        assert caught.value.systems.tolist() == [[5]]
+        assert caught.value.rows.tolist() == [first]
+        x = library.get(solve(*there, axis=axis, pivot=False, on_singular="nan"))
+        good = np.arange(systems) != 5
+        expected = solve(*operands, axis=axis)
+        place = 1 if axis == 0 else 0
+        near(np.compress(good, x, place), np.compress(good, expected, place))
+        assert np.isnan(np.compress(~good, x, place)).all()
+
+
+@pytest.mark.parametrize("side", [0, 2, 3])
+def test_few_long_systems_of_which_one_needs_exchanges(device_library, rng, side):
+    library, rows = device_library, 700
+    solve, operands = long_systems(rng, (3,), -1, rows, side, "float64")
+    operands[2 if side == 0 else 1][1, rows // 2] *= 1e-3
+    expected = solve(*operands)
+    there = [library.array(a) for a in operands]
+    out = there[-1] if library.mutable else None
+    near(library.get(solve(*there, out=out)), expected)
+
+
+@pytest.mark.parametrize("rows", [700, 1300])
+@pytest.mark.parametrize("side", [2, 3])
+def test_long_systems_whose_chunks_begin_with_a_bad_pivot(device_library, rng, side, rows):
+    """The pivot is not bad where rows are eliminated in order."""
+    library = device_library
+    operands = blocks(rng, (3,), -1, rows, side, 1, "float64")
+    operands[1][1, 16:600:16] = 0
+    operands[0][1, 16:600:16] = 3 * np.eye(side)
+    operands[2][1, 15:599:16] = np.eye(side)
+    expected = solve_block_tridiagonal(*operands, pivot=False)
+    there = [library.array(a) for a in operands]
+    near(library.get(solve_block_tridiagonal(*there, pivot=False)), expected)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
