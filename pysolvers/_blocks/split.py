@@ -9,7 +9,7 @@ diagonals, are a separator. The interior rows form a matrix T of their own, and 
 with s columns l and u. What they leave in the last rows, and the first unknowns of the next rank,
 form a reduced system: block tridiagonal, one row per rank, periodic if the lines are. Each rank
 knows it after one exchange of 5 s^2 numbers for each matrix and 2 s for each right-hand side, and
-solves it.
+solves it: as one batch of all lines.
 
 l and u decay in dominant and in definite matrices from their end on; they are computed in the rows
 at this end that count alone, by factors of these rows, or, if these are most rows, of the interior.
@@ -22,8 +22,10 @@ interiors and reduced systems are definite with condition numbers at most that o
 systems are solved as whole lines: each rank gets a share of them, complete. So are those of which
 one is singular, as this finds their first bad pivots.
 
-Parts of arrays on a device are eliminated there. What the ranks exchange, the reduced systems and
-whole lines are on the host.
+Parts of arrays on a device are eliminated there. If all ranks have such arrays, what they exchange
+stays on the devices (_device_ends.py), which solve the reduced systems, too; those of factors, and
+periodic ones of more than two ranks, are solved on the host, as are whole lines. What the host
+reads of each line then are the norms by which l and u are cut off.
 
 Source: Wang, ACM Trans. Math. Softw. 7 (1981) 170-183.
 """
@@ -35,7 +37,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,11 +46,13 @@ from .._checks import axis_number, require_flag
 from .._errors import SingularSystemError
 from .._options import OnSingular, check_policy, check_threads
 from .._runtime.arrays import real_of
+from .._runtime.device import is_device_array
 from .._runtime.interop import shape_of
 from .._runtime.singular import Singular
-from .._runtime.targets import Target
+from .._runtime.targets import DeviceTarget, Target, host_target
 from ..distributed import Group, Slab
-from ..distributed._ends import packed, unpacked, until_negligible
+from ..distributed._device_ends import ends_of
+from ..distributed._ends import unpacked, until_negligible
 from ..distributed._group import Agreement, own_device
 from ..distributed._systems import (
     NO_FAILURES,
@@ -68,11 +72,8 @@ Array = NDArray[Any]
 # factors: 0.88 of the time of cut systems with 2 (4096 lines of 512 rows, one thread; 0.83 to 1 in
 # other sizes), 1 to 1.4 with 4.
 _MOST_SOLVED = 2
+_SLICE = 2048  # systems whose norms are found at once, in memory that a processor caches
 _MOST_SUMS = 4  # the largest side of blocks whose products with vectors are sums of arrays
-# As many systems of a device are solved with factors, which divide long ones into chunks: 64 of
-# 524288 rows take 9 in place of 82 ms in float32 (H200, with the join of two ranks), 8192 of 4096
-# rows 40 in place of 29 ms in float64.
-_FEW = 256
 # Row and column of the entries of a block of five diagonals, and their diagonals, for the blocks of
 # two rows with those before, with themselves, and with those after.
 _PLACES = (
@@ -236,7 +237,9 @@ def own_part(
         call = with_all_rows(call, group)
         if prod(call.shape):
             part = Part(call, (group.rank, group.size))
-    agreed.own = call.shape[call.along], None if part is None else part.half
+    target = found.target
+    ordinal = None if target.name == "cpu" else target.ordinal
+    agreed.own = call.shape[call.along], None if part is None else part.half, ordinal
     agreed.same |= {
         "dtype": str(dtype),
         "complex matrices": found.is_complex,
@@ -250,12 +253,13 @@ def own_part(
 
 def completed(agreed: Agreement, call: Call, part: Part | None) -> tuple[int, ...]:
     """Return how many rows, or systems, the ranks hold, and give the part what it needs of them."""
-    sizes, halves = zip(*agreed.found, strict=True)
+    sizes, halves, ordinals = zip(*agreed.found, strict=True)
     check_sizes(call.along, sizes)
     if call.is_cut and call.options.periodic:
         systems.require_periodic_rows(call.kind.operation, sum(sizes), call.kind.least_periodic)
     if part is not None:
         part.complete(halves)
+        part.are_all_on_devices = None not in ordinals
     return tuple(sizes)
 
 
@@ -380,7 +384,7 @@ class Spike(NamedTuple):
 
 
 class Coefficients(NamedTuple):
-    """What the elimination of a matrix leaves, (..., s, s), of one rank or of all, (ranks, ...)."""
+    """What the elimination of a matrix leaves, (s, s, ...), of one rank or of all, (ranks, ...)."""
 
     l: Array  # noqa: E741 - the names of the formulas
     u: Array
@@ -414,14 +418,11 @@ class Part:
         self.interior = slice(0, self._last)
         #: Factors of the interior rows, where they are needed.
         self.factors: Factors | None = None
+        #: Whether the arrays of all ranks are on devices.
+        self.are_all_on_devices = False
         self._blocks: dict[tuple[int, int], Array] = {}
-        # Of each diagonal the first and the last rows, in the memory of the host.
-        width, axis = 2 * kind.ends, -kind.tail
-        self._first, self._final = [], []
-        for view in (self._operand(number) for number in range(len(kind.names))):
-            rows = np.moveaxis(view, axis, 0)
-            self._first.append(self._target.download(rows[:width]))
-            self._final.append(self._target.download(rows[max(len(rows) - width, 0) :]))
+        self._on_host: dict[int, tuple[Array, Array]] = {}  # blocks and their copies
+        self._memory = [np.empty(0, self.dtype)] * 3  # of the host
         first = self.left(0) if self._has_left else self._zero()
         last = self.right(self._last) if self._has_right else self._zero()
         #: Blocks that couple the first row to the rank before, and the last row to the next rank.
@@ -431,7 +432,7 @@ class Part:
         self._lacks_lower = bool(missing) and missing[0] < len(names) // 2
         #: Where one half of symmetric matrices is given, the block that a neighbour needs for its
         #: other half; None where both halves are given.
-        self.half = None if not missing else self.coupling[self._lacks_lower]
+        self.half = None if not missing else self._host(self.coupling[self._lacks_lower])
 
     def complete(self, halves: Sequence[Array | None]) -> None:
         """Take the block of the half that is not given from `half` of all ranks.
@@ -441,13 +442,21 @@ class Part:
         rank, size = self._ranks
         other = halves[(rank + (-1 if self._lacks_lower else 1)) % size]
         if other is not None:
-            self.coupling[not self._lacks_lower] = np.swapaxes(other.conj(), -1, -2)
+            block = np.ascontiguousarray(np.swapaxes(other.conj(), 0, 1))
+            self.coupling[not self._lacks_lower] = self._target.upload(block)
 
     def keep(self, spikes: Sequence[Spike | None]) -> list[Spike | None]:
         """Return l and u for solves on any stream; keep no operands of the matrices."""
         self._matrices = self._matrices.without_operands()
         self._target = self._target.without_operands()
+        self._blocks = {place: self._target.hold(block) for place, block in self._blocks.items()}
+        self._on_host = {}
         return [s and s._replace(values=self._target.hold(s.values)) for s in spikes]
+
+    @property
+    def target(self) -> Target:
+        """Where the rows are."""
+        return self._target
 
     def on(self, target: Target) -> Part:
         """Return the part for a solve on a target."""
@@ -460,25 +469,30 @@ class Part:
         step = self._kind.ends
         if not self._is_fast:  # they test no such blocks
             return self._all_are_dominant()
-        return all(
-            _is_dominant(
+        for place in {0, max(self._last - step, 0), self._last}:
+            row = (
                 self.coupling[0] if place == 0 else self.left(place),
                 self.middle(place),
                 self.coupling[1] if place == self._last else self.right(place),
             )
-            for place in {0, max(self._last - step, 0), self._last}
-        )
+            seen = [_flat(self._seen(block, k)) for k, block in enumerate(row)]
+            for start in range(0, seen[0].shape[2], _SLICE):
+                if not _is_dominant(*(block[..., start : start + _SLICE] for block in seen)):
+                    return False
+        return True
 
     def _all_are_dominant(self) -> bool:
         """Whether all rows are dominant, of blocks on the host."""
-        lower, diag, upper = (np.asarray(self._operand(number)) for number in range(3))
-        first, last = (block[..., None, :, :] for block in self.coupling)
-        before = lower[..., lower.shape[-3] - self._rows + 1 :, :, :]
-        after = upper[..., : self._rows - 1, :, :]
+        lower, diag, upper = (
+            np.moveaxis(np.asarray(self._operand(number)), (-2, -1), (0, 1)) for number in range(3)
+        )
+        first, last = (block[..., None] for block in self.coupling)
+        before = lower[..., lower.shape[-1] - self._rows + 1 :]
+        after = upper[..., : self._rows - 1]
         return (
-            _is_dominant(first, diag[..., :1, :, :], after[..., :1, :, :])
-            and _is_dominant(before[..., -1:, :, :], diag[..., -1:, :, :], last)
-            and _is_dominant(before[..., :-1, :, :], diag[..., 1:-1, :, :], after[..., 1:, :, :])
+            _is_dominant(first, diag[..., :1], after[..., :1])
+            and _is_dominant(before[..., -1:], diag[..., -1:], last)
+            and _is_dominant(before[..., :-1], diag[..., 1:-1], after[..., 1:])
             if self._rows > 1
             else _is_dominant(first, diag, last)
         )
@@ -506,40 +520,46 @@ class Part:
             found.append(self._spike(coupling, code, threads, is_left=is_left))
         return found
 
-    def coefficients(self, spikes: Sequence[Spike | None]) -> Coefficients:
-        """Return the coefficients of the ends."""
-        last, middle = self._last, self.middle(self._last)
+    def coefficients(self, spikes: Sequence[Spike | None], to: Coefficients) -> None:
+        """Write the coefficients of the ends, (s, s, ...)."""
+        last, target = self._last, self._target
+        target.write(to.c, self.coupling[1])
         if not last:
-            identity = np.eye(self.side, dtype=self.dtype)
-            return self._full(self._zero(), -identity, self.coupling[0], middle, self.coupling[1])
+            identity = -np.eye(self.side, dtype=self.dtype)
+            axes = (..., *(None,) * len(self.batch))
+            target.write(to.l, self._zero())
+            target.write(to.u, target.upload(identity[axes]))
+            target.write(to.a, self.coupling[0])
+            target.write(to.b, self.middle(last))
+            return
         (l_first, l_last), (u_first, u_last) = (self._ends_of(spike) for spike in spikes)
         lower = self.left(last)
-        return self._full(
-            l_first,
-            u_first,
-            -product_of(lower, l_last),
-            middle - product_of(lower, u_last),
-            self.coupling[1],
-        )
+        target.write(to.l, l_first)
+        target.write(to.u, u_first)
+        less_product(target, to.a, self._zero(), lower, l_last)
+        less_product(target, to.b, self.middle(last), lower, u_last)
 
     def reduce(
-        self, rhs: Array, x: Array, code: int, threads: int
-    ) -> tuple[Array, Array, Array] | None:
-        """Return g of the interior, and g_0 and d of right-hand sides (columns, ..., s).
+        self, rhs: Array, x: Array, to: Sequence[Array], code: int, threads: int
+    ) -> Array | None:
+        """Return g of the interior, and write g_0 and d of right-hand sides (s, columns, ...).
 
         x is the interior of the solution: g is there, unless it would replace the right-hand sides.
         None if a row is exchanged or a pivot is bad.
         """
         last, target = self._last, self._target
-        end = target.download(self._at(rhs, last))
+        first, d = to
+        target.write(d, np.moveaxis(self._at(rhs, last), -1, 0))
         if not last:
-            return rhs, np.zeros_like(end), end
+            target.write(first, target.zeros((1,) * first.ndim, first.dtype))
+            return rhs
         g = self._solved(self._rows_of(rhs), x, code, threads)
         if g is None:
             return None
-        first, before = (target.download(self._at(g, k)) for k in (0, last - self._kind.ends))
-        with np.errstate(all="ignore"):
-            return g, first, end - _times(self.left(last), before)
+        target.write(first, np.moveaxis(self._at(g, 0), -1, 0))
+        before = np.moveaxis(self._at(g, last - self._kind.ends), -1, 0)
+        less_product(target, d, d, self.left(last), before)
+        return g
 
     def _solved(self, rhs: Array, x: Array, code: int, threads: int) -> Array | None:
         """Return the solution of the interior, or None as `reduce`.
@@ -562,16 +582,18 @@ class Part:
         spikes: Sequence[Spike | None],
         ends: Sequence[Array],
     ) -> None:
-        """Write the solution, from the separators (columns, ..., s) before and of this rank.
+        """Write the solution, from the separators (s, columns, ...) before and of this rank.
 
-        `interior` and `g` are those of `reduce`.
+        `interior` and `g` are those of `reduce`. The separators are where the rows are, or on the
+        host.
         """
         target, last = self._target, self._last
         if last:
             more = (None,) * (1 if self._kind.tail == 1 else 2)
-            known = np.isfinite(ends[0]).all(-1) & np.isfinite(ends[1]).all(-1)
             everywhere: list[tuple[Array, Array]] = []
-            if not known.all():  # then it is not finite in any row, also not where l and u vanish
+            # Unknowns before that are not finite are so in all rows, also where l and u vanish.
+            if not all(np.isfinite(_largest(self._seen(end))) for end in ends):
+                known = np.isfinite([_host(target, end) for end in ends]).all((0, 1))
                 bad = np.where(known, 0, np.inf).astype(real_of(x.dtype)).astype(x.dtype)
                 nothing = target.zeros((1,) * x.ndim, x.dtype)
                 everywhere.append((nothing, bad[(..., *more)]))
@@ -579,10 +601,8 @@ class Part:
             for spike, end in zip(spikes, ends, strict=True):
                 if spike is None:
                     continue
-                pairs = [
-                    (spike.values[q], np.ascontiguousarray(-end[..., q])[(..., *more)])
-                    for q in range(self.side)
-                ]
+                minus = _minus(target, end)
+                pairs = [(spike.values[q], minus[q][(..., *more)]) for q in range(self.side)]
                 if spike.rows == self.interior:
                     everywhere += pairs
                 else:
@@ -593,8 +613,7 @@ class Part:
                 for rows, pairs in some:
                     part = self._rows_of(x, rows)
                     target.write_sum(part, part, pairs)
-        own = np.ascontiguousarray(ends[1], dtype=x.dtype)
-        target.write(self._at(x, last), target.upload(own))
+        target.write(self._at(x, last), np.moveaxis(ends[1], 0, -1))
 
     def interior_of(self, x: Array) -> Array:
         """View the interior rows of solutions."""
@@ -613,38 +632,52 @@ class Part:
         return self._block(2, row)
 
     def _block(self, number: int, row: int) -> Array:
-        """Return a block, of the first, the second or the third diagonal of blocks."""
+        """Return a block (s, s, ...) of the first, the second or the third diagonal of blocks."""
         found = self._blocks.get((number, row))
         if found is None:
+            found = self._zero()
             if self._kind.ends == 1:
-                found = self._entry(number, row)
+                self._put(found, number, row)
             else:
-                found = self._zero()
                 for p, q, diagonal in _PLACES[number]:
-                    found[..., p, q] = self._entry(diagonal, row + p)
+                    self._put(found[p : p + 1, q : q + 1], diagonal, row + p)
             self._blocks[number, row] = found
         return found
 
-    def _entry(self, number: int, row: int) -> Array:
-        """Return an entry, or a block, of a diagonal in a row, with all batch axes of the matrices.
+    def _put(self, to: Array, number: int, row: int) -> None:
+        """Write an entry, or a block, of a diagonal in a row; nothing where the diagonal has none.
 
-        It is 0 where the diagonal has none: it couples to no row.
+        Such a row is coupled to no other one.
         """
         view, tail = self._operand(number), self._kind.tail
         rows = view.shape[-tail]
         place = row - (self._rows - rows if number < len(self._kind.names) // 2 else 0)
-        shape = (*self.batch, *view.shape[view.ndim - tail + 1 :])
-        if not 0 <= place < rows:
-            return np.zeros(shape, self.dtype)
-        first, final = self._first[number], self._final[number]
-        if place < len(first):
-            value = first[place]
-        elif place >= rows - len(final):
-            value = final[place - rows + len(final)]
-        else:
-            at = (..., place) if tail == 1 else (..., place, slice(None), slice(None))
-            value = self._target.download(view[at])
-        return np.broadcast_to(value, shape)
+        if 0 <= place < rows:
+            if tail == 1:
+                entry = view[..., place][None, None]
+            else:
+                entry = np.moveaxis(view[..., place, :, :], (-2, -1), (0, 1))
+            missing = (None,) * (to.ndim - entry.ndim)
+            self._target.write(to, entry[(slice(None), slice(None), *missing)])
+
+    def _seen(self, view: Array, place: int = 0) -> Array:
+        """Return an array in memory of the host, which the next call uses for another one.
+
+        New memory would take longer than what it is filled with. `place`: which of three.
+        """
+        if not is_device_array(view):
+            return view
+        if self._memory[place].size < view.size:
+            self._memory[place] = np.empty(view.size, view.dtype)
+        seen = self._memory[place][: view.size].reshape(view.shape)
+        cast(DeviceTarget, self._target).read(view, seen)
+        return seen
+
+    def _host(self, block: Array) -> Array:
+        """Return a block of the target in the memory of the host."""
+        if id(block) not in self._on_host:
+            self._on_host[id(block)] = block, _host(self._target, block)
+        return self._on_host[id(block)][1]
 
     def _operand(self, number: int) -> Array:
         operand = self._matrices.operands[number]
@@ -652,12 +685,7 @@ class Part:
         return operand
 
     def _zero(self) -> Array:
-        return np.zeros((*self.batch, self.side, self.side), self.dtype)
-
-    def _full(self, *parts: Array) -> Coefficients:
-        """Return coefficients with the batch axes of the matrices."""
-        shape = (*self.batch, self.side, self.side)
-        return Coefficients(*(np.broadcast_to(part, shape) for part in parts))
+        return self._target.zeros((self.side, self.side, *self.batch), self.dtype)
 
     def _factored(self, rows: slice, code: int, threads: int) -> Factors:
         """Factor consecutive interior rows."""
@@ -697,7 +725,7 @@ class Part:
         is_decided = code != self._target.backend.PIVOTS["auto"]
         if self._target.name == "cpu":
             return columns > 1 and is_decided
-        return columns > 1 or not is_decided or prod(self.batch) <= _FEW
+        return columns > 1 or not is_decided
 
     def _solve(self, rows: slice, rhs: Array, x: Array, code: int, threads: int) -> bool:
         """Solve in consecutive interior rows; return whether no row was exchanged, as `reduce`."""
@@ -719,17 +747,18 @@ class Part:
 
     def _spike(self, coupling: Array, code: int, threads: int, *, is_left: bool) -> Spike | None:
         """Solve for l or u, in as many rows as it takes to vanish; None if it is zero."""
-        if not coupling.any():
+        largest, least = _bounds(self._seen(coupling))
+        if largest == 0:
             return None
         rows, ends, target = self._last, self._kind.ends, self._target
+        eps = float(np.finfo(self.dtype).eps)
 
         def solved(part: slice, made: Factors | None, code: int) -> tuple[Array, bool]:
             count = part.stop - part.start
             rest = (self.side,) * (self._kind.tail > 1)
             right = target.zeros((self.side, *self.batch, count, *rest), self.dtype)
-            columns = np.ascontiguousarray(np.moveaxis(coupling, -1, 0), dtype=self.dtype)
             place = self._at(right, 0 if is_left else count - ends)
-            target.write(place, target.upload(columns))
+            target.write(place, np.moveaxis(coupling, (1, 0), (0, -1)))
             if made is None and self.side <= _MOST_SOLVED:
                 return right, self._solve(part, right, right, code, threads)
             made = self._factored(part, code, threads) if made is None else made
@@ -739,18 +768,24 @@ class Part:
             part = slice(0, count) if is_left else slice(rows - count, rows)
             # Right for dominant and definite matrices; the solve of all rows refuses others.
             values, is_sound = solved(part, None, target.backend.PIVOTS["never"])
-            half = count // 2
-            places = (0, half, count - ends) if is_left else (count - ends, half, 0)
-            start, middle, end = (
-                np.moveaxis(target.download(self._at(values, place)), 0, -1) for place in places
-            )
+            spike = Spike(part, values)
+            if not is_sound:
+                return spike, 1.0, 1.0
+            places = (0, count // 2, count - ends) if is_left else (count - ends, count // 2, 0)
+            start, middle, end = (self._columns_at(values, place) for place in places)
             beyond = self.left(count) if is_left else self.right(part.start - ends)
+            size = self.side * _largest(self._seen(end)) * _largest(self._seen(beyond))
+            if size <= eps**2 * least:
+                return spike, 0.0, 0.0
             with np.errstate(all="ignore"):
-                residual = _largest_ratio(product_of(beyond, end), coupling) if is_sound else 1.0
-                decay = _largest_ratio(middle, start) if is_sound else 1.0
-            return Spike(part, values), residual, decay
+                product = product_of(self._host(beyond), target.download(end))
+                residual = _largest_ratio(product, self._host(coupling))
+                if residual <= eps**2:
+                    return spike, residual, 0.0
+                decay = _largest_ratio(target.download(middle), target.download(start))
+            return spike, residual, decay
 
-        found = until_negligible(rows, float(np.finfo(self.dtype).eps), attempt)
+        found = until_negligible(rows, eps, attempt)
         if found is not None:
             return found
         if self.factors is None and (self.side > _MOST_SOLVED or self._needs_factors(1, code)):
@@ -758,15 +793,18 @@ class Part:
         return Spike(self.interior, solved(self.interior, self.factors, code)[0])
 
     def _ends_of(self, spike: Spike | None) -> list[Array]:
-        """Return l or u, (..., s, s), in the first and in the last interior row."""
+        """View l or u, (s, s, ...), in the first and in the last interior row."""
         found = []
         for row in (0, self._last - self._kind.ends):
             if spike is None or not spike.rows.start <= row < spike.rows.stop:
                 found.append(self._zero())
             else:
-                part = self._at(spike.values, row - spike.rows.start)
-                found.append(np.moveaxis(self._target.download(part), 0, -1))
+                found.append(self._columns_at(spike.values, row - spike.rows.start))
         return found
+
+    def _columns_at(self, values: Array, row: int) -> Array:
+        """View the columns of l or u in a block row, or two rows: (s, s, ...)."""
+        return np.moveaxis(self._at(values, row), (-1, 0), (0, 1))
 
     def _rows_of(self, view: Array, rows: slice | None = None) -> Array:
         """View rows, the interior ones by default, of right-hand sides or solutions."""
@@ -783,6 +821,8 @@ class Eliminated(NamedTuple):
 
     Attributes
     ----------
+    target : Target
+        Where the ends are.
     spikes : list
         l and u, None for those that are 0.
     found : Coefficients
@@ -790,28 +830,27 @@ class Eliminated(NamedTuple):
     kept : list
         For each part of the right-hand sides the solution, its interior rows, and their g.
     sides : list of arrays
-        g_0 and d of each part of the right-hand sides, (ranks, columns, ..., s).
+        g_0 and d of each part of the right-hand sides, (ranks, s, columns, ...).
     """
 
+    target: Target
     spikes: list[Spike | None]
     found: Coefficients
     kept: list[tuple[Array, Array, Array]]
     sides: list[Array]
 
-    def rhs(self, *, periodic: bool) -> Array:
-        """Return right-hand sides of the reduced system, (..., ranks, s, columns)."""
-        c, right = _inner(self.found.c, periodic=periodic), []
-        with np.errstate(all="ignore"):
-            for g, d in zip(self.sides[::2], self.sides[1::2], strict=True):
-                wide = c.reshape(len(c), *(1,) * (d.ndim + 1 - c.ndim), *c.shape[1:])
-                right.append(d - _times(wide, np.roll(g, -1, axis=0)))
-        return np.concatenate([np.moveaxis(d, (0, 1), (-3, -1)) for d in right], -1)
+    def rhs(self, *, periodic: bool) -> list[Array]:
+        """Return right-hand sides of the reduced system, (ranks, s, columns, ...)."""
+        target, right = self.target, []
+        for g, d in zip(self.sides[::2], self.sides[1::2], strict=True):
+            to = target.packed(d)
+            _less_next(target, to, d, self.found.c, g, periodic=periodic)
+            right.append(to)
+        return right
 
-    def substitute(self, part: Part, y: Array, rank: int) -> None:
+    def substitute(self, part: Part, solutions: Sequence[Array], rank: int) -> None:
         """Write the solutions of this rank, from those of the reduced system."""
-        bounds = np.cumsum([d.shape[1] for d in self.sides[1::2]])[:-1]
-        for (x, interior, g), own in zip(self.kept, np.split(y, bounds, -1), strict=True):
-            ends = np.moveaxis(own, (-3, -1), (0, 1))  # (ranks, columns, ..., s)
+        for (x, interior, g), ends in zip(self.kept, solutions, strict=True):
             part.substitute(x, interior, g, self.spikes, (ends[rank - 1], ends[rank]))
 
 
@@ -833,40 +872,61 @@ def eliminate(
     """Eliminate the parts of all ranks; None if systems must be solved as whole lines.
 
     `parts`: right-hand sides and solutions, columns first. `known`: l and u, and the coefficients
-    of all ranks, if the matrices were eliminated. `keeps`: whether the part gets factors.
+    of all ranks, if the matrices were eliminated. `keeps`: whether the part gets factors; then the
+    ends are on the host.
     """
-    shapes = [(*part.batch, part.side, part.side)] * NUMBERS if known is None else []
+    operation, target, threads = call.kind.operation, part.target, call.options.threads
+    shapes = [(part.side, part.side, *part.batch)] * NUMBERS if known is None else []
     for rhs, _ in parts:
-        shapes += [(*part.batch_of(rhs), part.side)] * 2
+        shapes += [(part.side, *part.batch_of(rhs))] * 2
     spikes, found = known or ([], None)
-    kept, threads = [], call.options.threads
-    count = sum(map(prod, shapes))
-    with group._agreed_numbers(call.kind.operation, count, part.dtype) as eliminated:
-        numbers: list[Array] = []
+    kept, count = [], sum(map(prod, shapes))
+    is_on_host = keeps or known is not None or not has_ends_on_devices(call, part, group.size)
+    ends = None
+    if not is_on_host:
+        assert isinstance(target, DeviceTarget)
+        ends = ends_of(group, operation, target, count * part.dtype.itemsize)
+    with group._agreed_numbers(operation, count * is_on_host, part.dtype) as eliminated:
+        mine = target.empty((1, count), part.dtype)
+        numbers = [of_one[0] for of_one in unpacked(mine, shapes)]
         try:
             is_usable = known is not None or part.is_suited(call.code, threads, keeps=keeps)
             if is_usable and known is None:
                 spikes = part.spikes(call.code, threads)
-                numbers += part.coefficients(spikes)
-            for rhs, x in parts if is_usable else ():
+                with np.errstate(all="ignore"):
+                    part.coefficients(spikes, Coefficients(*numbers[:NUMBERS]))
+                numbers = numbers[NUMBERS:]
+            for to, (rhs, x) in zip(_in_pairs(numbers), parts, strict=True) if is_usable else ():
                 interior = part.interior_of(x)
-                reduced = part.reduce(rhs, interior, call.code, threads)
-                if reduced is None:
+                with np.errstate(all="ignore"):
+                    g = part.reduce(rhs, interior, to, call.code, threads)
+                if g is None:
                     is_usable = False
                     break
-                g, *ends = reduced
                 kept.append((x, interior, g))
-                numbers += ends
         except systems.ExchangesNeededError:
             is_usable = False
         if is_usable:
-            eliminated.mine = packed(numbers, part.dtype)
+            eliminated.mine = _host(target, mine[0]) if is_on_host else np.empty(0, part.dtype)
     if eliminated.numbers is None:
         return None
-    sides = unpacked(eliminated.numbers, shapes)
+    where, of_all = host_target() if is_on_host else target, eliminated.numbers
+    if ends is not None:
+        of_all = ends.allgather(mine[0])
+    sides = unpacked(of_all, shapes)
     if found is None:
         found, sides = Coefficients(*sides[:NUMBERS]), sides[NUMBERS:]
-    return Eliminated(spikes, found, kept, sides)
+    return Eliminated(where, spikes, found, kept, sides)
+
+
+def _in_pairs(numbers: Sequence[Array]) -> list[tuple[Array, Array]]:
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+def has_ends_on_devices(call: Call, part: Part, ranks: int) -> bool:
+    """Whether the reduced systems are solved on the devices: not on one that is periodic."""
+    is_ring = call.options.periodic and ranks > 2
+    return part.are_all_on_devices and not is_ring
 
 
 def _solve_by_ends(
@@ -877,40 +937,101 @@ def _solve_by_ends(
     if left is None:
         return False
     right = left.rhs(periodic=call.options.periodic)
-    y = of_reduced(call, left.found, partial(call.kind.solve_blocks, rhs=right))
+    if left.target.name == "cpu":
+        y = of_reduced(call, left.found, partial(_solved_on_host, call.kind.solve_blocks, right))
+    else:
+        y = _solved_on_device(call, left, right)
     if y is None:
         return False
     left.substitute(part, y, group.rank)
     return True
 
 
+def _solved_on_device(call: Call, left: Eliminated, right: Sequence[Array]) -> list[Array] | None:
+    """Return the solutions of the reduced systems; None if one is singular."""
+    target = left.target
+    blocks, _ = reduced_matrix(target, left.found, periodic=call.options.periodic)
+    operands = tuple(np.moveaxis(block, (0, 1, 2), (-3, -2, -1)) for block in blocks)
+    ranks, side = blocks[0].shape[:2]
+    is_definite = call.found.matrices.definite
+    code = target.backend.PIVOTS["never" if is_definite else "auto"]
+    solutions = []
+    for rhs in right:
+        x = target.packed(rhs)
+        matrices = Matrices(
+            operation=call.kind.operation,
+            side=side,
+            rows=ranks,
+            batch=rhs.shape[2:],
+            dtype=np.dtype(rhs.dtype),
+            names=("lower", "diag", "upper"),
+            operands=operands,
+            definite=is_definite,
+        )
+        own, to = (np.moveaxis(a, (0, 1), (-2, -1)) for a in (rhs, x))
+        if len(systems.solve(target, matrices, own, to, code, call.options.threads).rows):
+            return None
+        solutions.append(x)
+    return solutions
+
+
+def _solved_on_host(
+    solve: Callable[..., Array], right: Sequence[Array], *blocks: Array, **options: Any
+) -> list[Array]:
+    """Return the solutions of reduced systems for right-hand sides of `Eliminated.rhs`."""
+    return in_parts(solve(*blocks, as_one(right), **options), right)
+
+
+def as_one(right: Sequence[Array]) -> Array:
+    """Return right-hand sides of reduced systems, (..., ranks, s, columns)."""
+    return np.moveaxis(np.concatenate(right, 2), (0, 1, 2), (-3, -2, -1))
+
+
+def in_parts(y: Array, right: Sequence[Array]) -> list[Array]:
+    """Return solutions of right-hand sides that were `as_one`, (ranks, s, columns, ...)."""
+    bounds = np.cumsum([d.shape[2] for d in right])[:-1]
+    return np.split(np.moveaxis(y, (-3, -2, -1), (0, 1, 2)), bounds, 2)
+
+
 def of_reduced(call: Call, found: Coefficients, make: Callable[..., Any]) -> Any:
-    """Return what a function makes of the reduced matrix; None if this fails."""
-    blocks, is_ring = reduced_matrix(found, periodic=call.options.periodic)
+    """Return what a function makes of the reduced matrix on the host; None if this fails."""
+    blocks, is_ring = reduced_matrix(host_target(), found, periodic=call.options.periodic)
     if not all(np.isfinite(block).all() for block in blocks):
         return None
     options: dict[str, Any] = {"assume": call.options.assume, "periodic": is_ring}
+    operands = (np.moveaxis(block, (0, 1, 2), (-3, -2, -1)) for block in blocks)
     try:
-        return make(*blocks, threads=call.options.threads or None, **options)
+        return make(*operands, threads=call.options.threads or None, **options)
     except SingularSystemError:  # the same numbers on all ranks, and so the same outcome
         return None
 
 
-def reduced_matrix(found: Coefficients, *, periodic: bool) -> tuple[list[Array], bool]:
-    """Return the blocks of the reduced matrix, (..., ranks, s, s), and whether it is periodic."""
-    c = _inner(found.c, periodic=periodic)
-    with np.errstate(all="ignore"):
-        lower, upper = found.a, -product_of(c, np.roll(found.u, -1, axis=0))
-        diag = found.b - product_of(c, np.roll(found.l, -1, axis=0))
-    is_ring = periodic and len(c) > 2
+def reduced_matrix(
+    target: Target, found: Coefficients, *, periodic: bool
+) -> tuple[list[Array], bool]:
+    """Return the blocks of the reduced matrix, (ranks, s, s, ...), and whether it is periodic."""
+    lower, diag, upper = found.a, target.packed(found.b), target.packed(found.u)
+    zero = target.zeros((1,) * upper.ndim, upper.dtype)
+    _less_next(target, diag, found.b, found.c, found.l, periodic=periodic)
+    _less_next(target, upper, zero, found.c, found.u, periodic=periodic)
+    ranks = len(lower)
+    is_ring = periodic and ranks > 2
     if periodic and not is_ring:  # both neighbours are one rank
-        lower = upper = lower + upper
-    return [np.moveaxis(part, 0, -3) for part in (lower, diag, upper)], is_ring
+        one = np.ones((1,) * upper.ndim, upper.dtype)
+        target.write_sum(upper, upper, [(lower, one)])
+        lower = upper
+    return [lower, diag, upper], is_ring
 
 
-def _inner(c: Array, *, periodic: bool) -> Array:
-    """Return c of all ranks, 0 for the last one if no rank follows it."""
-    return c if periodic else np.concatenate([c[:-1], np.zeros_like(c[-1:])])
+def _less_next(
+    target: Target, to: Array, base: Array, c: Array, of: Array, *, periodic: bool
+) -> None:
+    """Write `base` less c times the number of the next rank, for each rank that has one."""
+    target.write(to, base)
+    with np.errstate(all="ignore"):
+        for rank in range(len(c) if periodic else len(c) - 1):
+            own = to[rank]
+            less_product(target, own, own, c[rank], of[(rank + 1) % len(c)])
 
 
 def _solve_whole(
@@ -1007,40 +1128,91 @@ def _as_lines(view: Array, batch: tuple[int, ...], blocks: int) -> Array:
 
 
 def product_of(a: Array, b: Array) -> Array:
-    """Return products of blocks."""
-    return np.ascontiguousarray(a) @ np.ascontiguousarray(b)
+    """Return products of blocks (s, s, ...) of the host, and blocks or columns (s, columns, ...).
 
-
-def _times(block: Array, vector: Array) -> Array:
-    """Return products of blocks and vectors; of small ones by sums of arrays, which many share."""
-    side = block.shape[-1]
+    Products of small blocks are sums of arrays, which many systems share.
+    """
+    side = len(a)
     if side > _MOST_SUMS:
-        return (block @ vector[..., None])[..., 0]
-    return sum(
-        (block[..., q] * vector[..., q, None] for q in range(1, side)),
-        start=block[..., 0] * vector[..., :1],
-    )
+        one, other = (np.ascontiguousarray(np.moveaxis(v, (0, 1), (-2, -1))) for v in (a, b))
+        return np.moveaxis(one @ other, (-2, -1), (0, 1))
+    columns = _columns_of(a, b)
+    total = columns[0] * b[0]
+    for k in range(1, side):
+        total += columns[k] * b[k]
+    return total
+
+
+def less_product(target: Target, to: Array, base: Array, a: Array, b: Array) -> None:
+    """Write `base` less a product, as of `product_of`, where the operands are used."""
+    if target.name == "cpu":
+        np.subtract(base, product_of(a, b), out=to)
+        return
+    columns = _columns_of(_minus(target, a), b)
+    target.write_sum(to, base, [(column, b[k][None]) for k, column in enumerate(columns)])
+
+
+def _columns_of(a: Array, b: Array) -> list[Array]:
+    """View the columns of blocks with the axes of a product with b."""
+    more = (None,) * (b.ndim + 1 - a.ndim)
+    return [a[(slice(None), k, *more)] for k in range(len(a))]
+
+
+def _minus(target: Target, a: Array) -> Array:
+    """Return -a, where a is."""
+    if not is_device_array(a):
+        return np.asarray(-a)
+    found = target.zeros(a.shape, a.dtype)
+    target.write_sum(found, found, [(a, -np.ones((1,) * a.ndim, a.dtype))])
+    return found
+
+
+def _host(target: Target, a: Array) -> Array:
+    """Return an array in the memory of the host."""
+    return target.download(a) if is_device_array(a) else a
 
 
 def _is_dominant(lower: Array, diag: Array, upper: Array) -> bool:
     """Whether ||D^-1|| (||L|| + ||U||) <= 1 in rows, with the largest row sum as norm.
 
-    Or whether each scalar row is dominant, which is also enough.
+    Or whether each scalar row is dominant, which is also enough. Blocks (s, s, ...).
     """
     with np.errstate(all="ignore"):
-        pivots = 2 * np.abs(np.diagonal(diag, axis1=-2, axis2=-1))
-        if (pivots >= sum(np.abs(a).sum(-1) for a in (lower, diag, upper))).all():
+        pivots = 2 * np.abs(np.moveaxis(np.diagonal(diag), -1, 0))
+        if (pivots >= sum(np.abs(a).sum(1) for a in (lower, diag, upper))).all():
             return True
         try:
-            inverse = np.linalg.inv(diag)
+            inverse = np.linalg.inv(np.moveaxis(diag, (0, 1), (-2, -1)))
         except np.linalg.LinAlgError:
             return False
-        own, left, right = (np.abs(a).sum(-1).max(-1) for a in (inverse, lower, upper))
-        return bool((own * (left + right) <= 1).all())
+        left, right = (np.abs(a).sum(1).max(0) for a in (lower, upper))
+        return bool((np.abs(inverse).sum(-1).max(-1) * (left + right) <= 1).all())
+
+
+def _largest(a: Array) -> float:
+    """Return the largest magnitude, NaN if there is one, without copies of real numbers."""
+    if a.dtype.kind == "c":
+        return float(np.abs(a).max(initial=0))
+    return float(np.maximum(a.max(initial=0), -a.min(initial=0)))
+
+
+def _bounds(blocks: Array) -> tuple[float, float]:
+    """Return the largest and the least norm of blocks (s, s, ...)."""
+    flat = _flat(blocks)
+    norms = [
+        np.abs(flat[..., start : start + _SLICE]).max((0, 1))
+        for start in range(0, flat.shape[2], _SLICE)
+    ]
+    return float(np.max([own.max() for own in norms])), float(np.min([own.min() for own in norms]))
+
+
+def _flat(blocks: Array) -> Array:
+    """View blocks (s, s, ...) with one axis for the batch."""
+    return blocks.reshape(*blocks.shape[:2], -1)
 
 
 def _largest_ratio(parts: Array, wholes: Array) -> float:
     """Return the largest norm of a block over that of another one, 1 if one is not finite."""
-    own, whole = (np.abs(a).max((-2, -1)) for a in (parts, wholes))
+    own, whole = (np.abs(a).max((0, 1)) for a in (parts, wholes))
     ratios = np.where(np.equal(whole, 0), 0, own / whole)
     return float(ratios.max()) if np.isfinite(ratios).all() else 1.0

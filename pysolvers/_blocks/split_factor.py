@@ -32,11 +32,13 @@ from .split import (
     Kind,
     Part,
     Spike,
+    as_one,
     checked_options,
     completed,
     eliminate,
     facts_of,
     has_ends,
+    in_parts,
     lines_of_matrices,
     of_reduced,
     own_part,
@@ -317,7 +319,8 @@ class SplitBlockFactor(systems.Uncopied):
         part = ends.part.on(target)
         left = eliminate(self._group, call, part, parts, (ends.spikes, ends.found))
         assert left is not None
-        y = ends.reduced.solve(left.rhs(periodic=self.periodic), axis=-1)
+        right = left.rhs(periodic=self.periodic)
+        y = in_parts(ends.reduced.solve(as_one(right), axis=-1), right)
         left.substitute(part, y, self._group.rank)
 
     def _release(self) -> None:

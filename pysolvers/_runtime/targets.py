@@ -684,7 +684,7 @@ def find_target(
         return _Staged(backend, ordinal, own, operation, timed=timed)
     if stream is not None:
         raise ValueError(f"stream must be None on the CPU, got {stream!r}")
-    return _host()
+    return host_target()
 
 
 def fast_access_of(like: Any, device: str | None) -> tuple[ModuleType, Any, int] | None:
@@ -711,7 +711,7 @@ def fast_access_of(like: Any, device: str | None) -> tuple[ModuleType, Any, int]
 
 
 @cache
-def _host() -> Target:
+def host_target() -> Target:
     """Return the target of calls whose arrays are all on the host."""
     return Target(require("cpu"))
 

@@ -90,8 +90,9 @@ class Group:
         By what the ranks may exchange numbers that are on devices: between the devices of one host,
         by NCCL, or through the memory of the host. The first one that is possible on all ranks is
         taken. The same on all ranks. Numbers of cut lines travel between devices in
-        `solve_tridiagonal`, if a block of the device can hold the rows of a rank, and otherwise
-        through the memory of the host, whatever the links are.
+        `solve_tridiagonal`, if a block of the device can hold the rows of a rank, in
+        `solve_block_tridiagonal` and in `solve_pentadiagonal`, and otherwise through the memory of
+        the host, whatever the links are.
 
     Attributes
     ----------

@@ -11,11 +11,13 @@ from contextlib import nullcontext
 import numpy as np
 import oracle
 import pytest
+import shared_device
+import shared_nccl
 from fake_device import FullArray, in_place_of_cuda
 from rank_hooks import failing_blocks, without_whole_lines
 from ranks_solve import joined
 from scipy.linalg import solve_banded
-from slabs import chosen
+from slabs import anew, chosen
 
 from pysolvers import (
     BackendError,
@@ -556,6 +558,40 @@ def check_arrays_of_a_device(group, rng):
                 parts = [there(own_part(group, a, 1)) for a in (*blocks, complexes)]
                 x = joined(group, solve_block_tridiagonal(*parts, **split).get(), 1)
                 require_solution(blocks, complexes, x, product, periodic=False, tail=3)
+
+
+def check_ends_that_travel_between_devices(group, rng):
+    """Of many short systems, of few, and in turn; by inboxes and by NCCL."""
+    if group.size == 1:
+        return
+    for link in ("peers", "nccl"):
+        with shared_device.in_place_of_cuda() as device, shared_nccl.in_place_of_nccl(device):
+
+            def there(array, device=device):
+                device.calls.append("upload")  # which the array takes back
+                return FullArray(device, np.ascontiguousarray(array))
+
+            linked = anew(group, links=(link,))
+            split = {"group": linked, "split": Slab(-1), "pivot": False}
+            for (systems, rows), periodic in itertools.product(
+                ((3, 30), (300, 6), (5, 8)), (False, True)
+            ):
+                shape = (systems, rows * group.size)
+                bands = random_bands(rng, shape[:1], shape[1], float, "dominant")
+                blocks = random_blocks(rng, shape[:1], shape[1], 3, float, "dominant")
+                rhs = rng.standard_normal((*shape, 3, 2))
+                parts = [there(own_part(group, a, 1)) for a in (*bands, rhs[..., 0, 0])]
+                with without_whole_lines():
+                    x = solve_pentadiagonal(*parts, **split, periodic=periodic).get()
+                x = joined(group, x, 1)
+                require_solution(bands, rhs[..., 0, 0], x, band_product, periodic=periodic, tail=1)
+                parts = [there(own_part(group, a, 1)) for a in (*blocks, rhs)]
+                with without_whole_lines():
+                    x = solve_block_tridiagonal(*parts, **split, periodic=periodic).get()
+                x = joined(group, x, 1)
+                require_solution(blocks, rhs, x, product, periodic=periodic, tail=3)
+            assert link not in linked.reasons
+            linked.close()
 
 
 def kept_factor(group, factor, matrix, *, axis, along, ndim, tail, sizes=None, **options):
