@@ -515,13 +515,36 @@ norm_of(const Block<Real, SIDE> &a)
     return largest;
 }
 
-/* Whether |diag^-1| (|lower| + |upper|) <= 1; false for NaN. */
+/* Whether |d_pp| - sum |d_pq| is positive and at least `least` in all rows p, so that |a^-1| <= 1 / least
+ * (Varah 1975); false for NaN. */
+template <typename Real, int SIDE>
+__device__ __forceinline__ bool
+has_dominant_rows(const Block<Real, SIDE> &a, Real least)
+{
+    bool has = true;
+
+#pragma unroll
+    for (int p = 0; p < SIDE; p++) {
+        Real excess = fabs(a.at[p][p]);
+
+#pragma unroll
+        for (int q = 0; q < SIDE; q++) {
+            excess -= q == p ? Real(0) : fabs(a.at[p][q]);
+        }
+        has = has & (excess > 0) & (excess >= least);
+    }
+    return has;
+}
+
+/* Whether |diag^-1| (|lower| + |upper|) <= 1; false for NaN. Most matrices need no inverse for it. */
 template <typename Real, int SIDE>
 __device__ __forceinline__ bool
 is_dominant(const Block<Real, SIDE> &lower, const Block<Real, SIDE> &diag,
             const Block<Real, SIDE> &upper)
 {
-    return norm_of(reciprocal(diag)) * (norm_of(lower) + norm_of(upper)) <= 1;
+    const Real others = norm_of(lower) + norm_of(upper);
+
+    return has_dominant_rows(diag, others) || norm_of(reciprocal(diag)) * others <= 1;
 }
 
 } // namespace pysolvers::device

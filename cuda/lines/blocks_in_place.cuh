@@ -17,6 +17,11 @@
  * blocks of 2 take 0.86, 0.84 and 0.33 of the time, of 3 0.67, 0.45 and 0.44, and 128, 256 and 1000
  * blocks of 4 0.94, 0.95 and 0.57.
  *
+ * Blocks of 2 in float64 and of 3 in float32 have their spikes in registers. The blocks before and after
+ * the diagonal of the next systems are then copied during the join: 0.9 of the time with 64 and 256 blocks
+ * of 2 (36: 1.02), 0.91 to 0.96 with 64 to 1000 blocks of 3. Blocks of 3 in float64 would take 1.08 with 255
+ * registers, of 2 in float32 1.02 to 1.07.
+ *
  * Blocks of 3 do not begin at vectors, but are read as vectors of 16 bytes with the numbers around them:
  * 0.97 of the time of reads of single numbers in float64, which take two turns of the banks.
  *
@@ -51,6 +56,12 @@ template <typename Real, int SIDE> struct BlocksInPlace {
         2 * pitch <= 3 * SIDE * SIDE && 2 * pitch_rhs <= 3 * SIDE,
         "a spike takes the place of its row and of the next one, which is loaded");
     enum Operand { LOWER, DIAG, UPPER, RHS };
+    /* Whether spikes stay in registers: the blocks before and after the diagonal of the next systems
+     * are then copied during the join. */
+    static constexpr bool keeps = SIDE * sizeof(Real) > 8 &&
+                                  SIDE * sizeof(Real) <= 16 && SIDE < 4;
+    static constexpr unsigned all = 1u << LOWER | 1u << DIAG | 1u << UPPER | 1u << RHS,
+                              early = keeps ? 1u << LOWER | 1u << UPPER : 0;
     const BlocksJob<Real> &job;
     Real *const memory;
     /* of this thread: its first vector of a diagonal, and of rhs, from the first one of a system */
@@ -193,11 +204,17 @@ template <typename Real, int SIDE> struct BlocksInPlace {
         put(g_of_unit(index), x.g);
     }
 
+    /* The spikes of a chunk that stay in registers. */
+    struct Kept {
+        Spike<Number> at[keeps ? rows - 1 : 1];
+    };
+
     /* Eliminate the rows of a chunk, the first of which is row `start` of its system; rows_of(i) are
      * its rows. */
     template <typename Rows, typename Inverter>
     __device__ __forceinline__ Segment<Number>
-    eliminate(int index, int32_t start, const Rows &rows_of, Inverter &inverter) const
+    eliminate(int index, int32_t start, const Rows &rows_of, Inverter &inverter,
+              Kept &kept) const
     {
         if (start <= -rows) {
             return {left_spike<Number>(), Number(Real(0)), Number(Real(1)),
@@ -209,8 +226,13 @@ template <typename Real, int SIDE> struct BlocksInPlace {
             const bool is_pad = start + i - 1 < 0;
 
             row = rows_of(i);
-            if (!is_pad) { /* after the load: the spike reaches into the place of this row */
-                keep(index, i - 1, above);
+            if constexpr (keeps) {
+                kept.at[i - 1] = above;
+            }
+            else {
+                if (!is_pad) { /* after the load: the spike reaches into the place of this row */
+                    keep(index, i - 1, above);
+                }
             }
         };
 
@@ -220,7 +242,7 @@ template <typename Real, int SIDE> struct BlocksInPlace {
             above = {inverse * row.rhs, inverse * row.lower, inverse * row.upper};
         }
         next(1);
-#pragma unroll(is_odd ? rows : 1)
+#pragma unroll(is_odd || keeps ? rows : 1)
         for (int i = 1; i < rows - 1; i++) {
             if (start + i >= 0) {
                 const Number inverse = inverter.invert(
@@ -238,6 +260,18 @@ template <typename Real, int SIDE> struct BlocksInPlace {
         s.c = row.upper;
         s.d = less_product(row.rhs, row.lower, above.g);
         s.first = start + rows - 2 >= 0 ? above : own_spike<Number>();
+        if constexpr (keeps) {
+#pragma unroll
+            for (int i = rows - 3; i >= 0; i--) {
+                if (i >= -start) {
+                    const Spike<Number> &x = kept.at[i];
+
+                    s.first = {less_product(x.g, x.u, s.first.g),
+                               less_product(x.l, x.u, s.first.l), -(x.u * s.first.u)};
+                }
+            }
+            return s;
+        }
 #pragma unroll 1
         for (int i = rows - 3; i >= max(0, -start); i--) {
             const Spike<Number> x = spike(index, i);
@@ -250,7 +284,8 @@ template <typename Real, int SIDE> struct BlocksInPlace {
 
     /* Put x of a chunk into the place of rhs. */
     __device__ __forceinline__ void substitute(int index, int32_t start,
-                                               const Value &y_left, const Value &y) const
+                                               const Value &y_left, const Value &y,
+                                               const Kept &kept) const
     {
         struct alignas(16) Rows {
             Value at[rows];
@@ -263,7 +298,7 @@ template <typename Real, int SIDE> struct BlocksInPlace {
 #pragma unroll
         for (int i = rows - 2; i >= 0; i--) {
             if (start + i >= 0) {
-                const Spike<Number> of = spike(index, i);
+                const Spike<Number> of = keeps ? kept.at[keeps ? i : 0] : spike(index, i);
 
                 x.at[i] =
                     less_product(less_product(of.g, of.l, y_left), of.u, x.at[i + 1]);
@@ -272,8 +307,9 @@ template <typename Real, int SIDE> struct BlocksInPlace {
         store_vectors(chunk_at(RHS, index), x);
     }
 
-    /* Start the copies of the systems from `first` on; blocks that the matrix does not have become 0. */
-    __device__ __forceinline__ void load(int64_t first, int systems) const
+    /* Start the copies of the operands in the set `which` of the systems from `first` on; blocks that the
+     * matrix does not have become 0. */
+    __device__ __forceinline__ void load(int64_t first, int systems, unsigned which) const
     {
 #pragma unroll 1
         for (int slot = 0; slot < systems; slot++) {
@@ -283,7 +319,9 @@ template <typename Real, int SIDE> struct BlocksInPlace {
 
 #pragma unroll
             for (int d = LOWER; d <= RHS; d++) {
-                load(source.at(*operands[d], 0), d, slot);
+                if ((which >> d & 1u) != 0) {
+                    load(source.at(*operands[d], 0), d, slot);
+                }
             }
         }
         copies_committed();
@@ -397,7 +435,7 @@ inverted_pivot(const Block<Real, SIDE> &pivot, int32_t row, BadPivot &bad)
 /* Grid: any number of blocks, each with some systems after the other. */
 template <typename Real, int SIDE>
 __global__ void
-__launch_bounds__(in_place_threads, SIDE == 2 ? 2 : 1)
+__launch_bounds__(in_place_threads, SIDE == 2 && sizeof(Real) == 4 ? 2 : 1)
     blocks_in_place_kernel(const __grid_constant__ BlocksJob<Real> job)
 {
     using Number = Block<Real, SIDE>;
@@ -406,6 +444,9 @@ __launch_bounds__(in_place_threads, SIDE == 2 ? 2 : 1)
     extern __shared__ int4 shared[];
     __shared__ int32_t left[32]; /* systems of the block that are not solved here */
     const Rows rows(job, reinterpret_cast<Real *>(shared));
+    const int64_t systems = job.outer * job.inner;
+    const int64_t to_next =
+        gridDim.x * int64_t(job.lines.systems); /* tile of the block */
 
     for_system_tiles<Rows::rows>(job, [&](const SystemTile<Rows::rows> &tile) {
         const int chunks = rows.chunks(), chunk = tile.chunk();
@@ -415,8 +456,10 @@ __launch_bounds__(in_place_threads, SIDE == 2 ? 2 : 1)
         const BlockSource<Real, SIDE, false> source(job, tile.first + slot);
         BadPivot bad_pivot;
         bool not_dominant = false;
+        typename Rows::Kept kept;
 
-        rows.load(tile.first, tile.count);
+        rows.load(tile.first, tile.count,
+                  tile.first < to_next ? Rows::all : Rows::all & ~Rows::early);
         if (threadIdx.x < 32) {
             left[threadIdx.x] = 0;
         }
@@ -435,7 +478,7 @@ __launch_bounds__(in_place_threads, SIDE == 2 ? 2 : 1)
                 }
                 return row;
             },
-            fast);
+            fast, kept);
 
         if (!fast.in_safe_range() || (job.is_definite && !fast.is_definite)) {
             SafeReciprocal<Number> safe = {bad_pivot};
@@ -447,12 +490,19 @@ __launch_bounds__(in_place_threads, SIDE == 2 ? 2 : 1)
 
                     return Row<Number>{row.lower, row.diag, row.upper, row.rhs};
                 },
-                safe);
+                safe, kept);
         }
         if (is_used) {
             rows.put_unit(index, s.first);
         }
         tile.wait();
+        if (Rows::keeps && tile.first + to_next < systems) {
+            const int64_t next = tile.first + to_next;
+
+            rows.load(next,
+                      static_cast<int>(min(systems - next, int64_t(job.lines.systems))),
+                      Rows::early);
+        }
         /* y + l y_{i-reach} + u y_{i+reach} = g of the unit, with zeros beyond the system */
         Spike<Number> y = {};
 
@@ -521,7 +571,7 @@ __launch_bounds__(in_place_threads, SIDE == 2 ? 2 : 1)
             if (chunk > 0) {
                 Rows::get(rows.g_of_unit(index - 1), y_left);
             }
-            rows.substitute(index, start, y_left, y.g);
+            rows.substitute(index, start, y_left, y.g, kept);
         }
         tile.wait(); /* x is complete */
         rows.store(tile.first, tile.count, left);

@@ -143,7 +143,7 @@ template <typename Real, int SIDE, bool IS_BANDS> struct BandedSystem {
 /* Grid: any number of threads, each with memory for the pivot rows of a system. */
 template <typename Real, int SIDE, bool IS_BANDS>
 __global__ void
-__launch_bounds__(blocks_threads)
+__launch_bounds__(blocks_threads, SIDE == 4 ? 1 : 0)
     blocks_pivoted_kernel(const __grid_constant__ BlocksJob<Real> job)
 {
     using System = BandedSystem<Real, SIDE, IS_BANDS>;
