@@ -12,6 +12,7 @@
  * overlap.
  */
 #include <stdbool.h>
+#include <stdlib.h>
 
 #include "ps_api.h"
 #include "ps_recurrence.h"
@@ -72,18 +73,12 @@ ps_options_pivot(const ps_options *options)
     }
 }
 
-static int64_t
-magnitude(int64_t value)
-{
-    return value < 0 ? -value : value;
-}
-
 /* Whether `count` elements `stride` apart span no more than max_span. */
 static bool
 span_fits(int64_t stride, int64_t count)
 {
     return count < 2 || (stride >= -max_span && stride <= max_span &&
-                         magnitude(stride) <= max_span / (count - 1));
+                         llabs(stride) <= max_span / (count - 1));
 }
 
 static bool
@@ -109,12 +104,12 @@ lattice_of(const void *data, ps_stride stride, int64_t size, extents n)
             continue;
         }
         if (span < 0) {
-            l.lowest -= (uintptr_t)magnitude(span);
+            l.lowest -= (uintptr_t)llabs(span);
         }
         else {
             l.highest += (uintptr_t)span;
         }
-        l.terms[l.count++] = (term){magnitude(steps[k] * size), counts[k] - 1};
+        l.terms[l.count++] = (term){llabs(steps[k] * size), counts[k] - 1};
     }
     return l;
 }

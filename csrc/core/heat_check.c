@@ -94,9 +94,9 @@ are_apart(const void *a, const void *b, size_t bytes)
 ps_status
 ps_heat_check(const ps_heat *h, int64_t count)
 {
-    if (h == NULL || h->t == NULL || h->w == NULL || count < 0 || !check_choices(h) ||
-        (h->axes == 2 && h->nodes[2] != 1) || !check_table(&h->source) ||
-        (h->kept != NULL && h->kept_as == NULL)) {
+    if (h == NULL || h->t == NULL || h->w == NULL || count < 0 || h->before < 0 ||
+        !check_choices(h) || (h->axes == 2 && h->nodes[2] != 1) ||
+        !check_table(&h->source) || (h->kept != NULL && h->kept_as == NULL)) {
         return PS_BAD_ARGUMENT;
     }
     for (int axis = 0; axis < h->axes; axis++) {

@@ -6,6 +6,8 @@
  */
 #include "differences.h"
 
+#include <stdlib.h>
+
 #include "lines/factor/factor.h"
 #include "runtime/integers.h"
 #include "runtime/threads.h"
@@ -38,12 +40,6 @@ typedef struct {
 #define PARTS 2
 #include "differences.inc"
 
-static inline int64_t
-magnitude(int64_t a)
-{
-    return a < 0 ? -a : a;
-}
-
 ps_status
 ps_cpu_differences(const ps_differences *d, const ps_exec *exec)
 {
@@ -54,7 +50,7 @@ ps_cpu_differences(const ps_differences *d, const ps_exec *exec)
         return status;
     }
     const int by_row =
-        d->inner == 1 || magnitude(d->x.stride.row) <= magnitude(d->x.stride.inner);
+        d->inner == 1 || llabs(d->x.stride.row) <= llabs(d->x.stride.inner);
     const int64_t width = by_row ? 1 : d->inner;
     const int64_t rows =
         smaller(larger(PS_PRODUCTS_PART / width, 2 * PS_DIFFERENCE_ENDS), d->rows);

@@ -54,7 +54,8 @@ read_factors(PyObject *factors, PyObject *type, ps_difference_factors *f)
     const Py_ssize_t count = PyTuple_Check(factors) ? PyTuple_GET_SIZE(factors) : -1;
 
     if (count < 0 || count > 2) {
-        PyErr_SetString(PyExc_TypeError, "factors: need a tuple of at most two");
+        PyErr_Format(PyExc_TypeError, "factors: need a tuple of at most two, got %R",
+                     factors);
         return -1;
     }
     for (Py_ssize_t k = 0; k < count; k++) {
@@ -139,7 +140,7 @@ compute_plain(PyObject *module, PyObject *const *args, int device,
         return NULL;
     }
     if (made.first == NULL) {
-        PyErr_SetString(PyExc_ValueError, "factors: need one");
+        PyErr_SetString(PyExc_ValueError, "factors: need one or two, got ()");
         return NULL;
     }
     const PyArrayObject *const f = plain_sides(&p, args[VALUES], args[AXIS]);

@@ -110,6 +110,22 @@ output_of(const ps_output &out)
             out.stride.inner};
 }
 
+/* A batch with the dtype and the sizes of a call and two of its operands, without a matrix. */
+template <typename Call>
+inline ps_tridiag
+batch_of(const Call &c, const ps_input &rhs, const ps_output &x)
+{
+    ps_tridiag t = {};
+
+    t.dtype = c.dtype;
+    t.rows = c.rows;
+    t.outer = c.outer;
+    t.inner = c.inner;
+    t.rhs = rhs;
+    t.x = x;
+    return t;
+}
+
 template <typename Number>
 inline Systems<Number>
 systems_of(const ps_tridiag &t)

@@ -52,7 +52,6 @@ ps_status
 ps_cuda_differences(const ps_differences *d, const ps_exec *exec)
 {
     ps_status status = ps_differences_check(d, {nullptr, nullptr});
-    ps_tridiag t = {};
 
     if (status == PS_OK && !ps_is_real(d->dtype)) {
         status = PS_UNSUPPORTED;
@@ -60,13 +59,9 @@ ps_cuda_differences(const ps_differences *d, const ps_exec *exec)
     if (status != PS_OK || d->outer * d->inner == 0) {
         return status;
     }
-    t.rows = d->rows;
-    t.outer = d->outer;
-    t.inner = d->inner;
-    t.x = d->x;
     return with_real(d->dtype, [&](auto zero) {
         using Real = decltype(zero);
-        const WalkAxes axes = walk_axes_of(t);
+        const WalkAxes axes = walk_axes_of(batch_of(*d, d->f, d->x));
         const int64_t lines = axes.swaps ? d->outer : d->inner;
         const EachDifference<Real> each = {
             Differences<Real>(*d),

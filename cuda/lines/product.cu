@@ -21,21 +21,16 @@ ps_status
 ps_cuda_product(const ps_product *p, const ps_exec *exec)
 {
     const ps_status status = ps_product_check(p);
-    ps_tridiag t = {};
 
     if (status != PS_OK || p->outer == 0 || p->inner == 0) {
         return status;
     }
-    t.dtype = p->dtype;
+    ps_tridiag t = device::batch_of(*p, p->x, p->out);
+
     t.flags = p->flags;
-    t.rows = p->rows;
-    t.outer = p->outer;
-    t.inner = p->inner;
     t.lower = p->lower;
     t.diag = p->diag;
     t.upper = p->upper;
-    t.rhs = p->x;
-    t.x = p->out;
     return with_number(p->dtype, [&](auto number) {
         return product<decltype(number)>(t, *p, ps_cuda_stream(exec));
     });

@@ -84,16 +84,10 @@ struct Recurrences {
 } // namespace
 
 static join::ps_cuda_shared_batch
-batch_of(const ps_differences *d)
+shared_batch_of(const ps_differences *d)
 {
-    ps_tridiag t = {};
+    const ps_tridiag t = device::batch_of(*d, d->f, d->x);
 
-    t.dtype = d->dtype;
-    t.rows = d->rows;
-    t.outer = d->outer;
-    t.inner = d->inner;
-    t.rhs = d->f;
-    t.x = d->x;
     return join::ps_cuda_shared_batch_of(&t);
 }
 
@@ -177,7 +171,7 @@ ps_cuda_compact_is_faster(const ps_differences *d)
     }
     const bool is_whole = d->rows % COMPACT_ROWS == 0;
 
-    return are_aligned(d, batch_of(d)) &&
+    return are_aligned(d, shared_batch_of(d)) &&
            (d->rows >= least_long_rows ||
             (is_whole && (has_two ? is_ring : d->rows <= most_short_rows)));
 }
@@ -234,7 +228,7 @@ solve_columns(const ps_differences *d, cudaStream_t stream)
 {
     const Recurrences by(d);
     const double first = by.of[0].r, second = by.of[1].r;
-    const join::ps_cuda_shared_batch b = batch_of(d);
+    const join::ps_cuda_shared_batch b = shared_batch_of(d);
     const int pack = pack_of(d, b);
     CompactColumns<Real> job = {};
 
@@ -282,7 +276,7 @@ solve_rows(const ps_differences *d, cudaStream_t stream)
 {
     constexpr int rows = COMPACT_ROWS;
     const Recurrences by(d);
-    const join::ps_cuda_shared_batch b = batch_of(d);
+    const join::ps_cuda_shared_batch b = shared_batch_of(d);
     const bool is_ring = (d->flags & PS_PERIODIC) != 0;
     const int chunks = static_cast<int>(divided_up(d->rows, rows));
     CompactRows<Real> job = {};

@@ -403,10 +403,12 @@ compact_columns_launch(const CompactColumns<Real> &job, int pack, cudaStream_t s
         (job.panels + COMPACT_WARPS - 1) / COMPACT_WARPS * job.segments;
 
     return with_columns_kernel(job, pack, [&](auto kernel, size_t bytes) {
-        return runtime::allow_shared(kernel) == cudaSuccess
+        const cudaError_t error = runtime::allow_shared(kernel);
+
+        return error == cudaSuccess
                    ? runtime::launch_closely(kernel, blocks, 32 * COMPACT_WARPS, bytes,
                                              stream, job)
-                   : PS_DEVICE_FAILURE;
+                   : runtime::ps_cuda_status(error);
     });
 }
 

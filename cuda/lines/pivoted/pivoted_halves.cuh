@@ -50,7 +50,7 @@ using namespace join;
 /* Words of a pivot row, and of a carried row. */
 enum { PIVOT_HALF_WORDS = 3 };
 
-/* Most rows of systems whose carried rows have no rests. H200, time with rests: 1.04 and 1.02 with
+/* Most rows of systems whose carried rows have no rests. H200, time with rests: 1.05 and 1.02 with
  * 64 rows in float32 and float64, 1.02 with 100 rows. */
 enum { PIVOT_NO_RESTS = 128 };
 

@@ -3,6 +3,7 @@
 Operands have the shape (outer, inner, rows).
 """
 
+import re
 import threading
 
 import numpy as np
@@ -379,3 +380,11 @@ def test_factor_serves_several_threads_at_once():
         np.testing.assert_array_equal(x, results[0])
     ops["x"] = results[0]
     assert residual(ops) < 1e-13
+
+
+@pytest.mark.parametrize(("factors", "error"), [([], TypeError), ((), ValueError)])
+def test_differences_name_the_factors_that_they_refuse(factors, error):
+    by = (0, 1, 0.5, 0.0, 0.25, 0.0, ((1.0,), (1.0,)))
+
+    with pytest.raises(error, match=re.escape(f"got {factors}")):
+        _core.differences_direct(by, factors, np.ones(8), 0, None, 1)

@@ -70,14 +70,14 @@ class Case:
             return rng.random((STEPS, *(1 for _ in shape))), (1, 0)
         return rng.random((STEPS, *shape)), (int(np.prod(shape)), 1)
 
-    def step(self, scheme, threads=1, steps=STEPS, kept=None):
+    def step(self, scheme, threads=1, steps=STEPS, kept=None, before=0, expected="PS_OK"):
         """t after the steps, and the largest magnitude that the backend found."""
         t, w, largest = self.t.copy(), np.full_like(self.t, np.nan), np.zeros(1)
         made = np.zeros(1, np.int64)
         k = self.k if self.varied else None
         status, _ = _core.heat_step(
             (_core.HEAT_SCHEMES[scheme], 0, 0, 1, 0),
-            (1, 0, 0, 0, 0),
+            (1, 0, 0, 0, before),
             (*self.ratio, *(0.0,) * (3 - len(self.ratio))),
             tuple(self.sides),
             self.tables,
@@ -92,8 +92,8 @@ class Case:
             threads,
             made,
         )
-        assert _core.STATUS[status][0] == "PS_OK"
-        assert made[0] == steps
+        assert _core.STATUS[status][0] == expected
+        assert made[0] == (steps if expected == "PS_OK" else 0)
         return t, largest[0]
 
     def expected(self, scheme):
@@ -130,6 +130,13 @@ def test_three_axes(rng, kinds, varied):
 def test_bands_and_chunks(rng, shape, kinds):
     for scheme in REFERENCES:
         check(Case(rng, shape, kinds, False, "field"), scheme, threads=2)
+
+
+def test_a_negative_number_of_steps_before_is_refused(rng):
+    case = Case(rng, (9, 7), SIDES_2D[1], False, "none")
+
+    case.step("douglas-gunn", before=-1, expected="PS_BAD_ARGUMENT")
+    case.step("douglas-gunn", before=3)
 
 
 def test_planes_of_three_axes(rng):
