@@ -116,8 +116,13 @@ def summary(rows: list[Row], fewest: float) -> Told:
 
 
 def short_name(kernel: str) -> str:
-    """Return the name of a kernel without its type, namespaces and arguments."""
-    name = re.split(r"[<(]", kernel.replace("<unnamed>::", ""))[0]
+    """Return the name of a kernel without its type, namespaces and arguments.
+
+    Of a kernel that calls an operation (cuda/runtime/elements.cuh) it is that of the operation.
+    """
+    text = kernel.replace("<unnamed>::", "")
+    operation = re.search(r"\w*(?:elements|threads)_kernel<\(int\)\d+, (.+)", text)
+    name = re.split(r"[<(,]", operation[1] if operation else text)[0]
     return re.split(r"\s|::", name)[-1]
 
 

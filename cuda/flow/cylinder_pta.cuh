@@ -52,38 +52,41 @@ template <int AXIS> struct PtaNode {
 };
 
 /* Grid: `more` blocks of other work, then those of the nodes. */
-template <int AXIS, typename Rows>
-__global__ void
-__launch_bounds__(pta_threads)
-    pta_rows_kernel(const __grid_constant__ Rows rows,
-                    const __grid_constant__ SweepTiles t,
-                    const __grid_constant__ PtaFields<typename Rows::Number> to, int more)
-{
-    const int block = static_cast<int>(blockIdx.x);
+template <int AXIS, typename Rows> struct PtaRows {
+    using Number = typename Rows::Number;
+    Rows rows;
+    SweepTiles t;
+    PtaFields<Number> to;
+    int more;
 
-    wait_for_last_kernel();
-    if (block < more) {
-        rows.other(block);
-        return;
+    __device__ __forceinline__ void operator()() const
+    {
+        const int block = static_cast<int>(blockIdx.x);
+
+        wait_for_last_kernel();
+        if (block < more) {
+            rows.other(block);
+            return;
+        }
+        const int per_row = divided_up(t.lines_of_field.pitch, pta_threads);
+        const int part = (block - more) % per_row;
+        const PtaNode<AXIS> node(t, (block - more) / per_row,
+                                 part * pta_threads + static_cast<int>(threadIdx.x));
+        Number word[Rows::words];
+
+        if (!node.unknown) {
+            return;
+        }
+        rows.node(node.p, node.line, node.at, rows.is_plain(node.line), word);
+        rows.adjust(node.p, node.line, node.at, word);
+        const Row<Number> row = rows.row(node.line, node.at, word);
+
+        to.lower[node.p] = row.lower;
+        to.diag[node.p] = row.diag;
+        to.upper[node.p] = row.upper;
+        to.rhs[node.p] = row.rhs;
     }
-    const int per_row = divided_up(t.lines_of_field.pitch, pta_threads);
-    const int part = (block - more) % per_row;
-    const PtaNode<AXIS> node(t, (block - more) / per_row,
-                             part * pta_threads + static_cast<int>(threadIdx.x));
-    typename Rows::Number word[Rows::words];
-
-    if (!node.unknown) {
-        return;
-    }
-    rows.node(node.p, node.line, node.at, rows.is_plain(node.line), word);
-    rows.adjust(node.p, node.line, node.at, word);
-    const Row<typename Rows::Number> row = rows.row(node.line, node.at, word);
-
-    to.lower[node.p] = row.lower;
-    to.diag[node.p] = row.diag;
-    to.upper[node.p] = row.upper;
-    to.rhs[node.p] = row.rhs;
-}
+};
 
 /* Store the solution at node `column` of row `row` of the field. */
 template <int AXIS, typename Rows> struct PtaStore {
@@ -150,9 +153,8 @@ pta_sweep(const Rows &rows, const SweepTiles &t, int64_t more, ps_dtype dtype,
     exec.stream = stream;
     exec.work = field(5);
     exec.work_bytes = bytes;
-    ps_status status =
-        launch_closely(pta_rows_kernel<AXIS, Rows>, blocks + more, pta_threads, 0, stream,
-                       rows, t, f, static_cast<int>(more));
+    ps_status status = for_threads<pta_threads>(
+        blocks + more, stream, PtaRows<AXIS, Rows>{rows, t, f, static_cast<int>(more)});
 
     if (status == PS_OK) {
         status = lines::ps_cuda_thomas.solve(&systems, &options, &exec, &report);

@@ -8,6 +8,10 @@
  * unknown; of a step it reads four, 7 words. The neighbours of x come from the cache; where
  * adjacent systems are adjacent in memory, a thread has several rows of them, so that it
  * reads 3/2 numbers of x for each row, not 3.
+ *
+ * Kernels, not operations of elements.cuh: of pointers that are parameters of a kernel the compiler
+ * knows that the memory is only read, and loads past the coherent cache. As operations the products
+ * of a step take 1.02 to 1.14 of the time (H200).
  */
 #include "device/operand.cuh"
 #include "lines/products.h"

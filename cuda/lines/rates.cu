@@ -18,7 +18,7 @@
 
 #include "device/number.cuh"
 #include "lines/rates_packs.cuh"
-#include "runtime/launch.cuh"
+#include "runtime/elements.cuh"
 #include "runtime/math.cuh"
 
 namespace pysolvers::lines {
@@ -324,48 +324,51 @@ store_outs(const RatesJob &job, const RatesPlace<Index> &p, const Real (&lines)[
 }
 
 /* Block: (lanes, walks_a_block). */
-template <int SPACE, bool MIXED, typename Index, typename Real>
-__global__ void
-__launch_bounds__(lanes *walks_a_block) rates_kernel(const __grid_constant__ RatesJob job)
-{
-    constexpr int rows = rows_of<SPACE>;
-    const ps_rates &r = job.r;
-    const Index block = static_cast<Index>(blockIdx.x);
-    const Index group = block / static_cast<Index>(job.tiles);
-    const Index walk = group * walks_a_block + threadIdx.y;
-    const Index line = walk / static_cast<Index>(job.chunks);
-    RatesPlace<Index> p;
+template <int SPACE, bool MIXED, typename Index, typename Real> struct Rates {
+    RatesJob job;
 
-    p.x = (block - group * static_cast<Index>(job.tiles)) * lanes + threadIdx.x;
-    p.y = (walk - line * static_cast<Index>(job.chunks)) * rows;
-    p.b = line / static_cast<Index>(r.count[1]);
-    p.z = line - p.b * static_cast<Index>(r.count[1]);
-    p.rows = static_cast<int>(min(Index(rows), static_cast<Index>(r.count[2]) - p.y));
-    if (p.x >= r.count[3] || walk >= job.walks) {
-        return;
-    }
-    Real lines[rows] = {}, parts[rows] = {};
+    __device__ __forceinline__ void operator()() const
+    {
+        constexpr int rows = rows_of<SPACE>;
+        const ps_rates &r = job.r;
+        const Index block = static_cast<Index>(blockIdx.x);
+        const Index group = block / static_cast<Index>(job.tiles);
+        const Index walk = group * walks_a_block + threadIdx.y;
+        const Index line = walk / static_cast<Index>(job.chunks);
+        RatesPlace<Index> p;
 
-    if (job.with_lines || job.with_parts) {
-        const RatesStencil<SPACE, MIXED, Real> y(r, p);
-
-        if (job.with_lines) {
-            add_lines<0>(r, p, y, lines);
+        p.x = (block - group * static_cast<Index>(job.tiles)) * lanes + threadIdx.x;
+        p.y = (walk - line * static_cast<Index>(job.chunks)) * rows;
+        p.b = line / static_cast<Index>(r.count[1]);
+        p.z = line - p.b * static_cast<Index>(r.count[1]);
+        p.rows = static_cast<int>(min(Index(rows), static_cast<Index>(r.count[2]) - p.y));
+        if (p.x >= r.count[3] || walk >= job.walks) {
+            return;
         }
-        if constexpr (MIXED) {
-            if (job.with_parts) {
-                add_mixed(r, p, y, parts);
+        wait_for_last_kernel();
+        Real lines[rows] = {}, parts[rows] = {};
+
+        if (job.with_lines || job.with_parts) {
+            const RatesStencil<SPACE, MIXED, Real> y(r, p);
+
+            if (job.with_lines) {
+                add_lines<0>(r, p, y, lines);
+            }
+            if constexpr (MIXED) {
+                if (job.with_parts) {
+                    add_mixed(r, p, y, parts);
+                }
             }
         }
+        if (job.with_lines && r.source.data != nullptr) {
+            add_products(r.source, p, lines, [](int) { return Real(1); });
+        }
+        if (job.with_parts && r.extra.data != nullptr) {
+            add_products(r.extra, p, parts, [](int) { return Real(1); });
+        }
+        store_outs(job, p, lines, parts);
     }
-    if (job.with_lines && r.source.data != nullptr) {
-        add_products(r.source, p, lines, [](int) { return Real(1); });
-    }
-    if (job.with_parts && r.extra.data != nullptr) {
-        add_products(r.extra, p, parts, [](int) { return Real(1); });
-    }
-    store_outs(job, p, lines, parts);
-}
+};
 
 /* Whether a factor of any result is not 0. */
 bool
@@ -373,6 +376,15 @@ is_needed(const ps_rates *r, const double *factors)
 {
     return (r->out[0] != nullptr && factors[0] != 0) ||
            (r->out[1] != nullptr && factors[1] != 0);
+}
+
+template <int BLOCKS = 0, typename Operation>
+ps_status
+launch_walks(const RatesJob &job, cudaStream_t stream, const Operation &operation)
+{
+    return for_threads<lanes * walks_a_block, BLOCKS>(
+        job.tiles * divided_up(job.walks, walks_a_block), dim3(lanes, walks_a_block),
+        stream, operation);
 }
 
 template <int SPACE, bool MIXED, typename Index, typename Real>
@@ -384,9 +396,7 @@ launch(RatesJob &job, cudaStream_t stream)
     job.tiles = divided_up(r.count[3], lanes);
     job.chunks = divided_up(r.count[2], rows_of<SPACE>);
     job.walks = r.count[0] * r.count[1] * job.chunks;
-    return Launch(job.tiles * divided_up(job.walks, walks_a_block),
-                  dim3(lanes, walks_a_block), 0, stream)
-        .run(rates_kernel<SPACE, MIXED, Index, Real>, job);
+    return launch_walks(job, stream, Rates<SPACE, MIXED, Index, Real>{job});
 }
 
 template <typename Index, typename Real>
@@ -479,10 +489,7 @@ launch_packs(RatesJob job, const Form &, cudaStream_t stream)
     job.tiles = divided_up(r.begin[3] + r.count[3], lanes * WIDTH);
     job.chunks = divided_up(r.count[2], Form::walk);
     job.walks = r.count[0] * job.chunks;
-    return Launch(job.tiles * divided_up(job.walks, walks_a_block),
-                  dim3(lanes, walks_a_block), 0, stream)
-        .closely()
-        .run(rates_packs_kernel<WIDTH, Form, Real>, job);
+    return launch_walks<Form::blocks>(job, stream, RatesPacks<WIDTH, Form, Real>{job});
 }
 
 template <int WIDTH, typename Real>

@@ -19,7 +19,7 @@
 #include "device/number.cuh"
 #include "lines/rates_job.cuh"
 #include "lines/row_walk.cuh"
-#include "runtime/launch.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::lines {
 
@@ -457,143 +457,147 @@ put_rates(const RatesJob &job, const RatesPack &p, const Window &y,
 }
 
 /* Block: (lanes, walks_a_block). A thread goes along y. */
-template <int WIDTH, typename Form, typename Real>
-__global__ void
-__launch_bounds__(lanes *walks_a_block, Form::blocks)
-    rates_packs_kernel(const __grid_constant__ RatesJob job)
-{
-    constexpr int ROWS = Form::rows;
-    const ps_rates &r = job.r;
-    const int32_t tiles = static_cast<int32_t>(job.tiles);
-    const int32_t chunks = static_cast<int32_t>(job.chunks);
-    const int32_t block = static_cast<int32_t>(blockIdx.x), group = block / tiles;
-    const int32_t walk = group * walks_a_block + static_cast<int32_t>(threadIdx.y);
-    const int32_t plane = walk < chunks ? 0 : walk / chunks;
-    const int32_t in_row =
-        ((block - group * tiles) * lanes + static_cast<int32_t>(threadIdx.x)) * WIDTH;
-    const int32_t pitch = static_cast<int32_t>(r.size[3]);
-    RatesPack p;
+template <int WIDTH, typename Form, typename Real> struct RatesPacks {
+    RatesJob job;
 
-    p.y = (walk - plane * chunks) * Form::walk;
-    p.x = in_row - static_cast<int32_t>(r.begin[3]);
-    p.index = (plane * static_cast<int32_t>(r.size[2]) + p.y +
-               static_cast<int32_t>(r.begin[2])) *
-              pitch;
-    if (walk >= job.walks) {
-        return;
-    }
-    wait_for_last_kernel();
-    let_next_kernel_in();
-    const int32_t end = min(p.y + Form::walk, static_cast<int32_t>(r.count[2]));
+    __device__ __forceinline__ void operator()() const
+    {
+        constexpr int ROWS = Form::rows;
+        const ps_rates &r = job.r;
+        const int32_t tiles = static_cast<int32_t>(job.tiles);
+        const int32_t chunks = static_cast<int32_t>(job.chunks);
+        const int32_t block = static_cast<int32_t>(blockIdx.x), group = block / tiles;
+        const int32_t walk = group * walks_a_block + static_cast<int32_t>(threadIdx.y);
+        const int32_t plane = walk < chunks ? 0 : walk / chunks;
+        const int32_t in_row =
+            ((block - group * tiles) * lanes + static_cast<int32_t>(threadIdx.x)) * WIDTH;
+        const int32_t pitch = static_cast<int32_t>(r.size[3]);
+        RatesPack p;
 
-    if constexpr (!Form::rates) {
-        p.index += in_row;
-        if (p.x >= static_cast<int32_t>(r.count[3])) {
+        p.y = (walk - plane * chunks) * Form::walk;
+        p.x = in_row - static_cast<int32_t>(r.begin[3]);
+        p.index = (plane * static_cast<int32_t>(r.size[2]) + p.y +
+                   static_cast<int32_t>(r.begin[2])) *
+                  pitch;
+        if (walk >= job.walks) {
             return;
         }
-#pragma unroll 1
-        for (; p.y < end; p.y += ROWS, p.index += ROWS * pitch) {
-            p.rows = min(ROWS, end - p.y);
-            put_sums<ROWS, WIDTH, Real>(job, p);
-        }
-        return;
-    }
-    else {
-        /* A lane after the row has the pack that follows the last one. */
-        const int32_t from = in_row < pitch       ? in_row
-                             : r.periodic[0] != 0 ? 0
-                                                  : pitch - WIDTH;
-        const RatesWeights<Real> along_y(r.rows[1], plane, r.rows[1][0].stride[2]);
-        const RatesWeights<Real> across_y(r.slope[1], plane, r.slope[1][0].stride[2]);
-        using Window =
-            std::conditional_t<Form::mixed, RatesWindowAhead<ROWS, WIDTH, Form, Real>,
-                               RatesWindow<ROWS, WIDTH, Form, Real>>;
-        Real of_x[WIDTH][3], slope_x[WIDTH][3];
+        wait_for_last_kernel();
+        let_next_kernel_in();
+        const int32_t end = min(p.y + Form::walk, static_cast<int32_t>(r.count[2]));
 
-        p.index += from;
-        if (!Form::mixed &&
-            (p.x + WIDTH <= 0 || p.x >= static_cast<int32_t>(r.count[3]))) {
-            return;
-        }
-        Window y(r, p, from);
-
-#pragma unroll
-        for (int i = 0; i < WIDTH; i++) {
-            const int32_t at = max(min(p.x + i, static_cast<int32_t>(r.count[3]) - 1), 0);
-
-            RatesWeights<Real>(r.rows[0], plane, r.rows[0][0].stride[3])
-                .load(at, of_x[i]);
-            if constexpr (Form::mixed) {
-                RatesWeights<Real>(r.slope[0], plane, r.slope[0][0].stride[3])
-                    .load(at, slope_x[i]);
+        if constexpr (!Form::rates) {
+            p.index += in_row;
+            if (p.x >= static_cast<int32_t>(r.count[3])) {
+                return;
             }
+#pragma unroll 1
+            for (; p.y < end; p.y += ROWS, p.index += ROWS * pitch) {
+                p.rows = min(ROWS, end - p.y);
+                put_sums<ROWS, WIDTH, Real>(job, p);
+            }
+            return;
         }
-        if constexpr (Form::mixed) {
-            const Real mixed = __ldg(static_cast<const Real *>(r.mixed[0].data) +
-                                     plane * static_cast<int32_t>(r.mixed[0].stride[0]));
+        else {
+            /* A lane after the row has the pack that follows the last one. */
+            const int32_t from = in_row < pitch       ? in_row
+                                 : r.periodic[0] != 0 ? 0
+                                                      : pitch - WIDTH;
+            const RatesWeights<Real> along_y(r.rows[1], plane, r.rows[1][0].stride[2]);
+            const RatesWeights<Real> across_y(r.slope[1], plane, r.slope[1][0].stride[2]);
+            using Window =
+                std::conditional_t<Form::mixed, RatesWindowAhead<ROWS, WIDTH, Form, Real>,
+                                   RatesWindow<ROWS, WIDTH, Form, Real>>;
+            Real of_x[WIDTH][3], slope_x[WIDTH][3];
+
+            p.index += from;
+            if (!Form::mixed &&
+                (p.x + WIDTH <= 0 || p.x >= static_cast<int32_t>(r.count[3]))) {
+                return;
+            }
+            Window y(r, p, from);
 
 #pragma unroll
             for (int i = 0; i < WIDTH; i++) {
-#pragma unroll
-                for (int w = 0; w < 3; w++) {
-                    slope_x[i][w] *= mixed;
-                }
-            }
-        }
-#pragma unroll 1
-        for (; p.y < end; p.y += ROWS, p.index += ROWS * pitch) {
-            Real lines[ROWS][WIDTH], parts[ROWS][WIDTH], of_y[ROWS][3], slope_y[ROWS][3];
-            Pack<Real, WIDTH> own[ROWS];
+                const int32_t at =
+                    max(min(p.x + i, static_cast<int32_t>(r.count[3]) - 1), 0);
 
-            p.rows = min(ROWS, end - p.y);
-            if constexpr (Form::mixed && Form::changed) {
-                const RatesFields<Real> fields(r, 0);
-
-                if (fields.has(0)) {
-                    fields.load(0, p, pitch, own);
-                }
-            }
-#pragma unroll
-            for (int k = 0; k < ROWS; k++) {
-                const int32_t at = p.y + min(k, p.rows - 1);
-
-                along_y.load(at, of_y[k]);
+                RatesWeights<Real>(r.rows[0], plane, r.rows[0][0].stride[3])
+                    .load(at, of_x[i]);
                 if constexpr (Form::mixed) {
-                    across_y.load(at, slope_y[k]);
+                    RatesWeights<Real>(r.slope[0], plane, r.slope[0][0].stride[3])
+                        .load(at, slope_x[i]);
                 }
             }
-            y.advance(r, p, end);
-#pragma unroll
-            for (int k = 0; k < ROWS; k++) {
-                Real across[WIDTH + 2];
+            if constexpr (Form::mixed) {
+                const Real mixed =
+                    __ldg(static_cast<const Real *>(r.mixed[0].data) +
+                          plane * static_cast<int32_t>(r.mixed[0].stride[0]));
 
-                if constexpr (Form::mixed) {
-#pragma unroll
-                    for (int i = 0; i < WIDTH + 2; i++) {
-                        across[i] = slope_y[k][0] * y.at[k][i] +
-                                    slope_y[k][1] * y.at[k + 1][i] +
-                                    slope_y[k][2] * y.at[k + 2][i];
-                    }
-                }
 #pragma unroll
                 for (int i = 0; i < WIDTH; i++) {
-                    lines[k][i] = of_x[i][0] * -y.at[k + 1][i];
-                    lines[k][i] += of_x[i][1] * -y.at[k + 1][i + 1];
-                    lines[k][i] += of_x[i][2] * -y.at[k + 1][i + 2];
-                    lines[k][i] += of_y[k][0] * -y.at[k][i + 1];
-                    lines[k][i] += of_y[k][1] * -y.at[k + 1][i + 1];
-                    lines[k][i] += of_y[k][2] * -y.at[k + 2][i + 1];
-                    if constexpr (Form::mixed) {
-                        parts[k][i] = slope_x[i][0] * across[i] +
-                                      slope_x[i][1] * across[i + 1] +
-                                      slope_x[i][2] * across[i + 2];
+#pragma unroll
+                    for (int w = 0; w < 3; w++) {
+                        slope_x[i][w] *= mixed;
                     }
                 }
             }
-            put_rates<Form>(job, p, y, lines, parts, own);
+#pragma unroll 1
+            for (; p.y < end; p.y += ROWS, p.index += ROWS * pitch) {
+                Real lines[ROWS][WIDTH], parts[ROWS][WIDTH], of_y[ROWS][3],
+                    slope_y[ROWS][3];
+                Pack<Real, WIDTH> own[ROWS];
+
+                p.rows = min(ROWS, end - p.y);
+                if constexpr (Form::mixed && Form::changed) {
+                    const RatesFields<Real> fields(r, 0);
+
+                    if (fields.has(0)) {
+                        fields.load(0, p, pitch, own);
+                    }
+                }
+#pragma unroll
+                for (int k = 0; k < ROWS; k++) {
+                    const int32_t at = p.y + min(k, p.rows - 1);
+
+                    along_y.load(at, of_y[k]);
+                    if constexpr (Form::mixed) {
+                        across_y.load(at, slope_y[k]);
+                    }
+                }
+                y.advance(r, p, end);
+#pragma unroll
+                for (int k = 0; k < ROWS; k++) {
+                    Real across[WIDTH + 2];
+
+                    if constexpr (Form::mixed) {
+#pragma unroll
+                        for (int i = 0; i < WIDTH + 2; i++) {
+                            across[i] = slope_y[k][0] * y.at[k][i] +
+                                        slope_y[k][1] * y.at[k + 1][i] +
+                                        slope_y[k][2] * y.at[k + 2][i];
+                        }
+                    }
+#pragma unroll
+                    for (int i = 0; i < WIDTH; i++) {
+                        lines[k][i] = of_x[i][0] * -y.at[k + 1][i];
+                        lines[k][i] += of_x[i][1] * -y.at[k + 1][i + 1];
+                        lines[k][i] += of_x[i][2] * -y.at[k + 1][i + 2];
+                        lines[k][i] += of_y[k][0] * -y.at[k][i + 1];
+                        lines[k][i] += of_y[k][1] * -y.at[k + 1][i + 1];
+                        lines[k][i] += of_y[k][2] * -y.at[k + 2][i + 1];
+                        if constexpr (Form::mixed) {
+                            parts[k][i] = slope_x[i][0] * across[i] +
+                                          slope_x[i][1] * across[i + 1] +
+                                          slope_x[i][2] * across[i + 2];
+                        }
+                    }
+                }
+                put_rates<Form>(job, p, y, lines, parts, own);
+            }
         }
     }
-}
+};
 
 } // namespace pysolvers::lines
 

@@ -32,7 +32,7 @@
 #define PS_CUDA_LINES_RECURRENCE_CUH
 
 #include "lines/recurrence.h"
-#include "runtime/launch.cuh"
+#include "runtime/elements.cuh"
 #include "runtime/math.cuh"
 
 namespace pysolvers::lines {
@@ -697,137 +697,136 @@ struct RecurrenceWorker {
 
 /* Grid: blocks for all lines, times the parts. */
 template <typename Number, int ORDER, RecurrenceAccess ACCESS, bool UNITS>
-__global__ void
-__launch_bounds__(recurrence_threads)
-    recurrence_kernel(const __grid_constant__ RecurrenceJob<Number> job)
-{
-    using Worker = RecurrenceWorker<Number, ORDER, ACCESS, UNITS>;
-    using Turn = RecurrenceTurn<Number>;
-    constexpr bool IS_TURNED = ACCESS == RecurrenceAccess::ROW;
-    __shared__ RecurrenceExchange<Number, ORDER> exchange;
-    __shared__ Number memory[IS_TURNED ? recurrence_threads / 32 * Turn::words : 1];
-    const RecurrenceShape &shape = job.shape;
-    const int32_t part = blockIdx.x % shape.parts;
-    const RecurrencePlace self(shape, blockIdx.x / shape.parts);
-    const int64_t tile_rows = shape.tile_rows(), lines = job.outer * job.inner;
-    const int64_t part_rows = shape.part_tiles * tile_rows, begin = part * part_rows;
-    const int64_t own = min(begin + part_rows, int64_t(job.rows));
-    int64_t end = own;
-    bool is_in_order = false;
+struct RecurrencePart {
+    RecurrenceJob<Number> job;
 
-    if (!UNITS && shape.parts > 1) { /* lines in order belong to the first part */
-        is_in_order = self.line < lines && job.in_order[self.line] != 0;
-        end = __syncthreads_or(is_in_order) && part == 0 ? job.rows : own;
-    }
-    if (begin >= end) {
-        return;
-    }
-    Worker worker(job, self, exchange,
-                  memory + (IS_TURNED ? threadIdx.x / 32 * Turn::words : 0),
-                  static_cast<int32_t>(begin));
+    __device__ __forceinline__ void operator()() const
+    {
+        using Worker = RecurrenceWorker<Number, ORDER, ACCESS, UNITS>;
+        using Turn = RecurrenceTurn<Number>;
+        constexpr bool IS_TURNED = ACCESS == RecurrenceAccess::ROW;
+        __shared__ RecurrenceExchange<Number, ORDER> exchange;
+        __shared__ Number memory[IS_TURNED ? recurrence_threads / 32 * Turn::words : 1];
+        const RecurrenceShape &shape = job.shape;
+        const int32_t part = blockIdx.x % shape.parts;
+        const RecurrencePlace self(shape, blockIdx.x / shape.parts);
+        const int64_t tile_rows = shape.tile_rows(), lines = job.outer * job.inner;
+        const int64_t part_rows = shape.part_tiles * tile_rows, begin = part * part_rows;
+        const int64_t own = min(begin + part_rows, int64_t(job.rows));
+        int64_t end = own;
+        bool is_in_order = false;
 
-    worker.begin(part);
-    worker.load(begin == 0);
+        wait_for_last_kernel();
+        if (!UNITS && shape.parts > 1) { /* lines in order belong to the first part */
+            is_in_order = self.line < lines && job.in_order[self.line] != 0;
+            end = __syncthreads_or(is_in_order) && part == 0 ? job.rows : own;
+        }
+        if (begin >= end) {
+            return;
+        }
+        Worker worker(job, self, exchange,
+                      memory + (IS_TURNED ? threadIdx.x / 32 * Turn::words : 0),
+                      static_cast<int32_t>(begin));
+
+        worker.begin(part);
+        worker.load(begin == 0);
 #pragma unroll 1
-    for (int64_t row = begin; row < end; row += tile_rows) {
-        worker.compute(is_in_order ? part == 0 : row < own, row + tile_rows < end);
-    }
-    if constexpr (UNITS) {
-        if (self.line < lines && self.chunk == 0 && self.warp == 0) {
-            const int64_t at = part * lines + self.line, pitch = shape.parts * lines;
+        for (int64_t row = begin; row < end; row += tile_rows) {
+            worker.compute(is_in_order ? part == 0 : row < own, row + tile_rows < end);
+        }
+        if constexpr (UNITS) {
+            if (self.line < lines && self.chunk == 0 && self.warp == 0) {
+                const int64_t at = part * lines + self.line, pitch = shape.parts * lines;
 
 #pragma unroll
-            for (int q = 0; q < 1 + ORDER; q++) {
+                for (int q = 0; q < 1 + ORDER; q++) {
 #pragma unroll
-                for (int k = 0; k < ORDER; k++) {
-                    job.units[(q * ORDER + k) * pitch + at] = worker.carry[q].v[k];
+                    for (int k = 0; k < ORDER; k++) {
+                        job.units[(q * ORDER + k) * pitch + at] = worker.carry[q].v[k];
+                    }
+                }
+                if (worker.is_large) {
+                    job.in_order[self.line] = 1;
                 }
             }
-            if (worker.is_large) {
-                job.in_order[self.line] = 1;
-            }
         }
     }
-}
+};
 
-/* Replace s of the units of the parts by the states before the parts. Grid: a warp for
- * each line. */
-template <typename Number, int ORDER>
-__global__ void
-__launch_bounds__(recurrence_threads)
-    recurrence_join_kernel(const __grid_constant__ RecurrenceJob<Number> job)
-{
-    using Unit = RecurrenceUnit<Number, ORDER>;
-    using State = RecurrenceState<Number, ORDER>;
-    const int64_t lines = job.outer * job.inner, parts = job.shape.parts;
-    const int64_t line =
-        int64_t(blockIdx.x) * (recurrence_threads / 32) + threadIdx.x / 32;
-    const int32_t lane = threadIdx.x % 32;
-    State v = Unit::identity().s;
+/* Replace s of the units of the parts by the states before the parts, a warp for each line. */
+template <typename Number, int ORDER> struct RecurrenceJoin {
+    RecurrenceJob<Number> job;
 
-    if (line >= lines) {
-        return;
-    }
-    if (job.initial.data != nullptr) {
-        const int64_t j = quotient(line, job.inner);
-        const Number *const from = job.initial.system(j, line - j * job.inner);
+    __device__ __forceinline__ void operator()(int64_t index) const
+    {
+        using Unit = RecurrenceUnit<Number, ORDER>;
+        using State = RecurrenceState<Number, ORDER>;
+        const int64_t lines = job.outer * job.inner, parts = job.shape.parts;
+        const int64_t line = index / 32;
+        const int32_t lane = threadIdx.x % 32;
+        State v = Unit::identity().s;
 
-#pragma unroll
-        for (int k = 0; k < ORDER; k++) {
-            v.v[k] = from[k * job.initial.row];
-        }
-    }
-    const auto word_of = [&](int word, int64_t part) -> Number & {
-        return job.units[(word * parts + part) * lines + line];
-    };
-    const auto load = [&](int64_t part) {
-        Unit u = Unit::identity();
+        if (job.initial.data != nullptr) {
+            const int64_t j = quotient(line, job.inner);
+            const Number *const from = job.initial.system(j, line - j * job.inner);
 
-#pragma unroll
-        for (int k = 0; k < ORDER && part < parts; k++) {
-            u.s.v[k] = word_of(k, part);
-#pragma unroll
-            for (int q = 0; q < ORDER; q++) {
-                u.m[q].v[k] = word_of((q + 1) * ORDER + k, part);
-            }
-        }
-        return u;
-    };
-    Unit next = load(lane);
-
-#pragma unroll 1
-    for (int64_t part = lane; part - lane < parts; part += 32) {
-        const Unit own = next;
-        Unit u = own;
-        int32_t growth = 0;
-        State mine = v;
-
-        next = load(part + 32);
-        scan(u, lane, 32, 1, growth);
-        const Unit before = u.up(1);
-
-        if (__any_sync(all_lanes, is_growth<Number, ORDER>(growth))) {
-#pragma unroll 1
-            for (int k = 0; k < 32; k++) {
-                mine = k == lane ? v : mine;
-                v = own.from_lane(k).at(v);
-            }
-        }
-        else {
-            mine = lane > 0 ? before.at(v) : v;
-            v = u.from_lane(31).at(v);
-        }
-        if (part < parts) {
 #pragma unroll
             for (int k = 0; k < ORDER; k++) {
-                word_of(k, part) = mine.v[k];
+                v.v[k] = from[k * job.initial.row];
             }
-            if (!mine.is_finite()) {
-                job.in_order[line] = 1;
+        }
+        const auto word_of = [&](int word, int64_t part) -> Number & {
+            return job.units[(word * parts + part) * lines + line];
+        };
+        const auto load = [&](int64_t part) {
+            Unit u = Unit::identity();
+
+#pragma unroll
+            for (int k = 0; k < ORDER && part < parts; k++) {
+                u.s.v[k] = word_of(k, part);
+#pragma unroll
+                for (int q = 0; q < ORDER; q++) {
+                    u.m[q].v[k] = word_of((q + 1) * ORDER + k, part);
+                }
+            }
+            return u;
+        };
+        Unit next = load(lane);
+
+#pragma unroll 1
+        for (int64_t part = lane; part - lane < parts; part += 32) {
+            const Unit own = next;
+            Unit u = own;
+            int32_t growth = 0;
+            State mine = v;
+
+            next = load(part + 32);
+            scan(u, lane, 32, 1, growth);
+            const Unit before = u.up(1);
+
+            if (__any_sync(all_lanes, is_growth<Number, ORDER>(growth))) {
+#pragma unroll 1
+                for (int k = 0; k < 32; k++) {
+                    mine = k == lane ? v : mine;
+                    v = own.from_lane(k).at(v);
+                }
+            }
+            else {
+                mine = lane > 0 ? before.at(v) : v;
+                v = u.from_lane(31).at(v);
+            }
+            if (part < parts) {
+#pragma unroll
+                for (int k = 0; k < ORDER; k++) {
+                    word_of(k, part) = mine.v[k];
+                }
+                if (!mine.is_finite()) {
+                    job.in_order[line] = 1;
+                }
             }
         }
     }
-}
+};
 
 template <typename Number, int ORDER, RecurrenceAccess ACCESS>
 inline ps_status
@@ -846,18 +845,17 @@ launch_access(const RecurrenceJob<Number> &job, cudaStream_t stream)
         status = ps_cuda_status(
             cudaMemsetAsync(job.in_order, 0, static_cast<size_t>(lines), stream));
         if (status == PS_OK) {
-            status = Launch(blocks, recurrence_threads, 0, stream)
-                         .run(recurrence_kernel<Number, ORDER, ACCESS, true>, job);
+            status = for_threads<recurrence_threads>(
+                blocks, stream, RecurrencePart<Number, ORDER, ACCESS, true>{job});
         }
         if (status == PS_OK) {
-            status = Launch(divided_up(lines, recurrence_threads / 32),
-                            recurrence_threads, 0, stream)
-                         .run(recurrence_join_kernel<Number, ORDER>, job);
+            status = for_elements<recurrence_threads>(32 * lines, stream,
+                                                      RecurrenceJoin<Number, ORDER>{job});
         }
     }
     return status == PS_OK
-               ? Launch(blocks, recurrence_threads, 0, stream)
-                     .run(recurrence_kernel<Number, ORDER, ACCESS, false>, job)
+               ? for_threads<recurrence_threads>(
+                     blocks, stream, RecurrencePart<Number, ORDER, ACCESS, false>{job})
                : status;
 }
 

@@ -25,9 +25,11 @@
 #ifndef PS_CUDA_LINES_ROW_WALK_CUH
 #define PS_CUDA_LINES_ROW_WALK_CUH
 
+#include <type_traits>
+
 #include "device/operand.cuh"
 #include "lines/row_walk.h"
-#include "runtime/launch.cuh"
+#include "runtime/elements.cuh"
 #include "runtime/math.cuh"
 
 namespace pysolvers::lines {
@@ -250,35 +252,33 @@ walk_rows(const RowWalk<Number> &w, const Form &form, WalkPlace at, int64_t begi
     }
 }
 
-/* Grid: threads for w.threads. */
-template <bool BY_ROW, int WIDTH, typename Number, typename Form>
-__global__ void
-__launch_bounds__(walk_threads, 2) walk_kernel(const __grid_constant__ RowWalk<Number> w,
-                                               const __grid_constant__ Form form)
-{
-    constexpr int at_once = (WIDTH * sizeof(Number) >= 16 ? 1 : 2) * Form::at_once;
-    const int64_t index = int64_t(blockIdx.x) * walk_threads + threadIdx.x;
-    const int64_t rest = quotient(index, w.packs);
-    WalkPlace at;
+/* The walk of thread `index` of w.threads. */
+template <bool BY_ROW, int WIDTH, typename Number, typename Form> struct ThreadWalk {
+    RowWalk<Number> w;
+    Form form;
 
-    if (index >= w.threads) {
-        return;
-    }
-    at.along = (index - rest * w.packs) * WIDTH;
-    at.other = quotient(rest, w.walks);
-    const int64_t begin = (rest - at.other * w.walks) * w.each;
-    const int64_t end = min(begin + w.each, w.steps);
+    __device__ __forceinline__ void operator()(int64_t index) const
+    {
+        constexpr int at_once = (WIDTH * sizeof(Number) >= 16 ? 1 : 2) * Form::at_once;
+        const int64_t rest = quotient(index, w.packs);
+        WalkPlace at;
 
-    if constexpr (!BY_ROW) {
-        walk_rows<at_once, WIDTH>(w, form, at, begin, end);
+        at.along = (index - rest * w.packs) * WIDTH;
+        at.other = quotient(rest, w.walks);
+        const int64_t begin = (rest - at.other * w.walks) * w.each;
+        const int64_t end = min(begin + w.each, w.steps);
+
+        if constexpr (!BY_ROW) {
+            walk_rows<at_once, WIDTH>(w, form, at, begin, end);
+        }
+        else if (w.is_shared) { /* u alone must keep the memory busy */
+            walk_systems<2 * at_once, true, WIDTH>(w, form, at, begin, end);
+        }
+        else {
+            walk_systems<at_once, false, WIDTH>(w, form, at, begin, end);
+        }
     }
-    else if (w.is_shared) { /* u alone must keep the memory busy */
-        walk_systems<2 * at_once, true, WIDTH>(w, form, at, begin, end);
-    }
-    else {
-        walk_systems<at_once, false, WIDTH>(w, form, at, begin, end);
-    }
-}
+};
 
 /* Row `row` of one system. */
 template <bool BY_ROW, typename Number, typename Form>
@@ -302,54 +302,57 @@ walk_one_row(const RowWalk<Number> &w, const Form &form, int64_t near, int64_t f
 }
 
 /* Grid: `parts` blocks with a part of the rows each for every walk_threads systems. */
-template <bool BY_ROW, typename Number, typename Form>
-__global__ void
-__launch_bounds__(walk_threads)
-    marked_kernel(const __grid_constant__ RowWalk<Number> w,
-                  const __grid_constant__ MarkedSystems marked, int32_t parts,
-                  const __grid_constant__ Form form)
-{
-    __shared__ int32_t counts[walk_threads / 32];
-    __shared__ int64_t found[walk_threads]; /* the marked systems */
-    const int64_t block = blockIdx.x / parts, system = block * walk_threads + threadIdx.x;
+template <bool BY_ROW, typename Number, typename Form> struct MarkedWalk {
+    RowWalk<Number> w;
+    MarkedSystems marked;
+    int32_t parts;
+    Form form;
 
-    wait_for_last_kernel();
-    const bool is_marked = system < marked.count && marked.marks[system] != 0;
+    __device__ __forceinline__ void operator()() const
+    {
+        __shared__ int32_t counts[walk_threads / 32];
+        __shared__ int64_t found[walk_threads]; /* the marked systems */
+        const int64_t block = blockIdx.x / parts,
+                      system = block * walk_threads + threadIdx.x;
 
-    if (__syncthreads_or(is_marked) == 0) {
-        return;
+        wait_for_last_kernel();
+        const bool is_marked = system < marked.count && marked.marks[system] != 0;
+
+        if (__syncthreads_or(is_marked) == 0) {
+            return;
+        }
+        const int32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+        const uint32_t of_warp = __ballot_sync(all_lanes, is_marked);
+        int32_t before = __popc(of_warp & ((1u << lane) - 1)), all = 0;
+
+        if (lane == 0) {
+            counts[warp] = __popc(of_warp);
+        }
+        __syncthreads();
+        for (int i = 0; i < walk_threads / 32; i++) {
+            before += i < warp ? counts[i] : 0;
+            all += counts[i];
+        }
+        if (is_marked) {
+            found[before] = system;
+        }
+        __syncthreads();
+
+        const int32_t part = static_cast<int32_t>(blockIdx.x - block * parts);
+        const int32_t each = divided_up(w.rows, parts), begin = part * each;
+        const int32_t rows = min(each, w.rows - begin);
+
+        for (int64_t i = threadIdx.x; i < int64_t(rows) * all; i += walk_threads) {
+            const int64_t slow = quotient(i, BY_ROW ? rows : all);
+            const int32_t fast = static_cast<int32_t>(i - slow * (BY_ROW ? rows : all));
+            const int64_t which = found[BY_ROW ? slow : fast];
+            const int64_t j = quotient(which, marked.inner), k = which - j * marked.inner;
+
+            walk_one_row<BY_ROW>(w, form, marked.swaps ? j : k, marked.swaps ? k : j,
+                                 begin + (BY_ROW ? fast : static_cast<int32_t>(slow)));
+        }
     }
-    const int32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const uint32_t of_warp = __ballot_sync(all_lanes, is_marked);
-    int32_t before = __popc(of_warp & ((1u << lane) - 1)), all = 0;
-
-    if (lane == 0) {
-        counts[warp] = __popc(of_warp);
-    }
-    __syncthreads();
-    for (int i = 0; i < walk_threads / 32; i++) {
-        before += i < warp ? counts[i] : 0;
-        all += counts[i];
-    }
-    if (is_marked) {
-        found[before] = system;
-    }
-    __syncthreads();
-
-    const int32_t part = static_cast<int32_t>(blockIdx.x - block * parts);
-    const int32_t each = divided_up(w.rows, parts), begin = part * each;
-    const int32_t rows = min(each, w.rows - begin);
-
-    for (int64_t i = threadIdx.x; i < int64_t(rows) * all; i += walk_threads) {
-        const int64_t slow = quotient(i, BY_ROW ? rows : all);
-        const int32_t fast = static_cast<int32_t>(i - slow * (BY_ROW ? rows : all));
-        const int64_t which = found[BY_ROW ? slow : fast];
-        const int64_t j = quotient(which, marked.inner), k = which - j * marked.inner;
-
-        walk_one_row<BY_ROW>(w, form, marked.swaps ? j : k, marked.swaps ? k : j,
-                             begin + (BY_ROW ? fast : static_cast<int32_t>(slow)));
-    }
-}
+};
 
 /* The rows of the marked systems. */
 template <typename Number, typename Form>
@@ -365,23 +368,25 @@ launch_marked(const RowWalk<Number> &w, const MarkedSystems &marked, const Form 
     const auto parts = static_cast<int32_t>(
         divided_up(int64_t(w.rows), divided_up(int64_t(w.rows), wanted)));
 
-    return Launch(runs * parts, walk_threads, 0, stream)
-        .closely()
-        .run(w.by_row ? marked_kernel<true, Number, Form>
-                      : marked_kernel<false, Number, Form>,
-             w, marked, parts, form);
+    const auto run = [&](auto by_row) {
+        return for_threads<walk_threads>(
+            runs * parts, stream,
+            MarkedWalk<by_row.value, Number, Form>{w, marked, parts, form});
+    };
+
+    return w.by_row ? run(std::true_type()) : run(std::false_type());
 }
 
 template <int WIDTH, typename Number, typename Form>
 inline ps_status
 launch_walk(const RowWalk<Number> &w, const Form &form, cudaStream_t stream)
 {
-    const int64_t blocks = divided_up(w.threads, walk_threads);
+    const auto run = [&](auto by_row) {
+        return for_elements<walk_threads, 2>(
+            w.threads, stream, ThreadWalk<by_row.value, WIDTH, Number, Form>{w, form});
+    };
 
-    return Launch(blocks, walk_threads, 0, stream)
-        .run(w.by_row ? walk_kernel<true, WIDTH, Number, Form>
-                      : walk_kernel<false, WIDTH, Number, Form>,
-             w, form);
+    return w.by_row ? run(std::true_type()) : run(std::false_type());
 }
 
 /* Enqueue the walk. */

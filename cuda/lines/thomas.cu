@@ -35,7 +35,7 @@
 #include "device/operand.cuh"
 #include "lines/methods.h"
 #include "lines/thomas.cuh"
-#include "runtime/launch.cuh"
+#include "runtime/elements.cuh"
 #include "runtime/math.cuh"
 
 namespace pysolvers::lines {
@@ -90,10 +90,31 @@ template <typename Number> struct Line {
     }
 };
 
-/* Bounds of x, in rows inside of a mask; null data: none. */
+/* What becomes of x of a row: x. */
+struct NoBounds {
+    __device__ __forceinline__ auto of_system(int64_t, int64_t) const
+    {
+        return [](int64_t, auto x) { return x; };
+    }
+};
+
+/* Its bound, if x is smaller, in rows inside of a mask; null data: no bounds, no mask. */
 template <typename Number> struct Bounds {
     Input<Number> least;
     Input<uint8_t> where;
+
+    __device__ __forceinline__ auto of_system(int64_t j, int64_t k) const
+    {
+        const Number *const bounds = least.system(j, k);
+        const uint8_t *const mask = where.data != nullptr ? where.system(j, k) : nullptr;
+
+        return [this, bounds, mask](int64_t i, Number x) {
+            const Number bound = bounds[i * least.row];
+            const bool is_inside = mask == nullptr || mask[i * where.row] != 0;
+
+            return is_inside && x < bound ? bound : x;
+        };
+    }
 };
 
 } // namespace
@@ -242,74 +263,39 @@ correct_last_row(const Systems<Number> &s, const Kept<Number> &kept,
     }
 }
 
-template <typename Number>
-__device__ __forceinline__ void
-report_info(const Systems<Number> &s, const Kept<Number> &kept, int64_t index,
-            int32_t info)
-{
-    if (s.info != nullptr) {
+namespace {
+
+/* The system of a thread. With bounds it is not periodic. */
+template <typename Number, bool periodic, typename Limit> struct SolveSystem {
+    Systems<Number> s;
+    Kept<Number> kept;
+    Limit limit;
+
+    __device__ __forceinline__ void operator()(int64_t index) const
+    {
+        const Line<Number> line(s, index);
         const int64_t j = index / s.inner, k = index % s.inner;
+        Sweep<Number> sweep = sweep_down<Number, periodic>(s, kept, line);
+        Number far = 0, last_rhs = 0;
 
-        s.info[kept.swapped ? k * s.outer + j : index] = info;
+        if (periodic) {
+            const int64_t last = s.rows - 1;
+
+            last_rhs = line.rhs[last * s.rhs.row]; /* before x, which may replace it */
+            far = sweep.rhs * sweep.invert(sweep.diag, last);
+            line.x[last * s.x.row] = far;
+        }
+        sweep_up<Number, periodic>(s, kept, line, far, limit.of_system(j, k));
+        if (periodic && s.rows >= least_corrected_rows) {
+            correct_last_row(s, kept, line, last_rhs);
+        }
+        if (s.info != nullptr) {
+            s.info[kept.swapped ? k * s.outer + j : index] = sweep.info;
+        }
     }
-}
+};
 
-/* Grid: threads for outer * inner systems. */
-template <typename Number, bool periodic>
-__global__ void
-__launch_bounds__(max_threads) thomas_kernel(const __grid_constant__ Systems<Number> s,
-                                             const __grid_constant__ Kept<Number> kept)
-{
-    const int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-
-    if (index >= s.outer * s.inner) {
-        return;
-    }
-    const Line<Number> line(s, index);
-    Sweep<Number> sweep = sweep_down<Number, periodic>(s, kept, line);
-    Number far = 0, last_rhs = 0;
-
-    if (periodic) {
-        const int64_t last = s.rows - 1;
-
-        last_rhs = line.rhs[last * s.rhs.row]; /* before x, which may replace it */
-        far = sweep.rhs * sweep.invert(sweep.diag, last);
-        line.x[last * s.x.row] = far;
-    }
-    sweep_up<Number, periodic>(s, kept, line, far, [](int64_t, Number x) { return x; });
-    if (periodic && s.rows >= least_corrected_rows) {
-        correct_last_row(s, kept, line, last_rhs);
-    }
-    report_info(s, kept, index, sweep.info);
-}
-
-/* The same with bounds, for systems that are not periodic. */
-template <typename Real>
-__global__ void
-__launch_bounds__(max_threads) bounded_kernel(const __grid_constant__ Systems<Real> s,
-                                              const __grid_constant__ Kept<Real> kept,
-                                              const __grid_constant__ Bounds<Real> bounds)
-{
-    const int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-
-    if (index >= s.outer * s.inner) {
-        return;
-    }
-    const Line<Real> line(s, index);
-    const int64_t j = index / s.inner, k = index % s.inner;
-    const Real *const least = bounds.least.system(j, k);
-    const uint8_t *const where =
-        bounds.where.data != nullptr ? bounds.where.system(j, k) : nullptr;
-    const Sweep<Real> sweep = sweep_down<Real, false>(s, kept, line);
-
-    sweep_up<Real, false>(s, kept, line, Real(0), [&](int64_t i, Real x) {
-        const Real bound = least[i * bounds.least.row];
-        const bool is_inside = where == nullptr || where[i * bounds.where.row] != 0;
-
-        return is_inside && x < bound ? bound : x;
-    });
-    report_info(s, kept, index, sweep.info);
-}
+} // namespace
 
 /* Exchange the batch axes if the outer one has the smaller stride. */
 template <typename Number>
@@ -336,10 +322,10 @@ variant_is_legal(int32_t threads)
 }
 
 /* Small blocks if there are few systems, so that all multiprocessors are used. */
-static unsigned
+static int
 threads_for(int64_t systems, int processors)
 {
-    unsigned threads = max_threads;
+    int threads = max_threads;
 
     while (threads > least_threads &&
            systems < static_cast<int64_t>(threads) * processors) {
@@ -356,9 +342,8 @@ launch(const ps_tridiag *t, Bounds<Number> bounds, int32_t variant, const ps_exe
 {
     Systems<Number> s = systems_of<Number>(*t);
     const int64_t systems = s.outer * s.inner;
-    const unsigned threads =
-        variant > 0 ? static_cast<unsigned>(variant) : threads_for(systems, processors);
-    Launch launch(divided_up(systems, threads), threads, 0, ps_cuda_stream(exec));
+    const int threads = variant > 0 ? variant : threads_for(systems, processors);
+    const cudaStream_t stream = ps_cuda_stream(exec);
     Kept<Number> kept;
 
     kept.swapped = swap_to_fastest(s, bounds);
@@ -367,14 +352,20 @@ launch(const ps_tridiag *t, Bounds<Number> bounds, int32_t variant, const ps_exe
     if constexpr (!number_traits<Number>::is_complex) {
         if (bounds.least.data != nullptr) {
             report->kernel = "thomas bounded";
-            return launch.run(bounded_kernel<Number>, s, kept, bounds);
+            return for_elements<max_threads>(
+                systems, stream,
+                SolveSystem<Number, false, Bounds<Number>>{s, kept, bounds}, threads);
         }
     }
     report->kernel = s.rows == 1 || std::abs(s.x.inner) <= std::abs(s.x.row)
                          ? "thomas coalesced"
                          : "thomas uncoalesced";
-    return launch.run(
-        s.periodic ? thomas_kernel<Number, true> : thomas_kernel<Number, false>, s, kept);
+    return s.periodic ? for_elements<max_threads>(
+                            systems, stream,
+                            SolveSystem<Number, true, NoBounds>{s, kept, {}}, threads)
+                      : for_elements<max_threads>(
+                            systems, stream,
+                            SolveSystem<Number, false, NoBounds>{s, kept, {}}, threads);
 }
 
 static ps_status

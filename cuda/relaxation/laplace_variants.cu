@@ -142,23 +142,27 @@ relax_colour(const Plate<T> &s, int colour, NormAccumulator<T, KIND> &norm)
 /* Relax a colour. With a norm of KIND, reduce to one number per block, or, if ONE, to one
  * number in all if the norm is a maximum. */
 template <int FROM, bool INTERLEAVED, bool ACROSS, typename T, int KIND, bool ONE>
-__global__ void
-__launch_bounds__(relax_threads)
-    colour_kernel(const __grid_constant__ Plate<T> s, int colour)
-{
-    const int64_t place = colour * static_cast<int64_t>(gridDim.x) + blockIdx.x;
-    NormAccumulator<T, KIND> norm;
+struct RelaxColour {
+    Plate<T> s;
+    int colour;
 
-    relax_colour<FROM, INTERLEAVED, ACROSS>(s, colour, norm);
-    if (join_block(norm)) {
-        if (ONE) {
-            norm.commit(s.norms, 0, place);
-        }
-        else {
-            s.norms.sums[place] = norm.value();
+    __device__ __forceinline__ void operator()() const
+    {
+        const int64_t place = colour * static_cast<int64_t>(gridDim.x) + blockIdx.x;
+        NormAccumulator<T, KIND> norm;
+
+        wait_for_last_kernel();
+        relax_colour<FROM, INTERLEAVED, ACROSS>(s, colour, norm);
+        if (join_block(norm)) {
+            if (ONE) {
+                norm.commit(s.norms, 0, place);
+            }
+            else {
+                s.norms.sums[place] = norm.value();
+            }
         }
     }
-}
+};
 
 /* The arrays from the tables, the constants, the ghost cells and the source. */
 template <bool INTERLEAVED, typename T> struct Fill {
@@ -307,13 +311,17 @@ template <typename T> class Variant {
     }
 
   private:
-    /* Relax the two colours. */
-    ps_status launch_both(void (*kernel)(Plate<T>, int))
+    template <int FROM, bool INTERLEAVED, bool ACROSS, int KIND, bool ONE>
+    ps_status relax_both()
     {
-        Launch launch(blocks_.across * blocks_.rows, relax_threads, 0, stream_);
-        const ps_status status = launch.run(kernel, plate_, 0);
+        const auto relax = [&](int colour) {
+            return for_threads<relax_threads>(
+                blocks_.across * blocks_.rows, stream_,
+                RelaxColour<FROM, INTERLEAVED, ACROSS, T, KIND, ONE>{plate_, colour});
+        };
+        const ps_status status = relax(0);
 
-        return status == PS_OK ? launch.run(kernel, plate_, 1) : status;
+        return status == PS_OK ? relax(1) : status;
     }
 
     /* use(integral_constant<int, l_->coefficients>) */
@@ -332,8 +340,8 @@ template <typename T> class Variant {
     template <bool INTERLEAVED, bool ACROSS> ps_status launch_cells()
     {
         return with_coefficients([&](auto from) {
-            return launch_both(colour_kernel<from.value, INTERLEAVED, ACROSS, T,
-                                             PS_CUDA_NORM_NONE, false>);
+            return relax_both<from.value, INTERLEAVED, ACROSS, PS_CUDA_NORM_NONE,
+                              false>();
         });
     }
 
@@ -365,8 +373,7 @@ template <typename T> class Variant {
 
         return status != PS_OK ? status : with_norm(plate_.norms.kind, [&](auto kind) {
             return with_coefficients([&](auto from) {
-                return launch_both(
-                    colour_kernel<from.value, false, false, T, kind.value, ONE>);
+                return relax_both<from.value, false, false, kind.value, ONE>();
             });
         });
     }

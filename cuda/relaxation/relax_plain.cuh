@@ -9,6 +9,7 @@
 #define PS_CUDA_RELAXATION_RELAX_PLAIN_CUH
 
 #include "relaxation/relax.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::relaxation {
 
@@ -175,51 +176,54 @@ template <typename Rule> struct PlainShape {
     static constexpr int blocks = computes ? 4 : 1; /* least number per multiprocessor */
 };
 
-template <typename Rule, int KIND>
-__global__ void
-__launch_bounds__(relax_threads, PlainShape<Rule>::blocks)
-    plain_kernel(const __grid_constant__ Plain<Rule> s, int colour)
-{
-    constexpr int rows = PlainShape<Rule>::rows, span = PlainShape<Rule>::span;
-    constexpr int wide = PlainShape<Rule>::wide, all = rows * span;
-    const unsigned block = colour ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
-    const int chunk = static_cast<int>(block % s.chunks);
-    const int first = static_cast<int>(block / s.chunks) * all + colour;
-    const int thread = static_cast<int>(threadIdx.x);
-    const int p = (chunk * relax_threads + thread) * wide;
-    const int seen = min(p, s.grid.nx / 2 / wide * wide);
-    __shared__ typename Rule::Line lines[all];
-    typename Rule::Column column[2][wide];
-    NormAccumulator<typename Rule::value, KIND> norm;
+template <typename Rule, int KIND> struct PlainColour {
+    Plain<Rule> s;
+    int colour;
 
-    wait_for_last_kernel();
-    if (has_ended(s.norms)) {
-        return;
-    }
-    let_next_kernel_in();
-    if (thread < all) {
-        lines[thread] = s.rule.line(min(first + thread, s.grid.ny + 1));
-    }
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < 2 * wide; k++) {
-        column[k % 2][k / 2] = s.rule.column(seen + k / 2, k % 2);
-    }
-#pragma unroll 1
-    for (int k = 0; k < all; k += rows) {
-        PlainTile<Rule, rows, wide> tile = {s, p, seen, first + k, colour};
+    __device__ __forceinline__ void operator()() const
+    {
+        constexpr int rows = PlainShape<Rule>::rows, span = PlainShape<Rule>::span;
+        constexpr int wide = PlainShape<Rule>::wide, all = rows * span;
+        const unsigned block = colour ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+        const int chunk = static_cast<int>(block % s.chunks);
+        const int first = static_cast<int>(block / s.chunks) * all + colour;
+        const int thread = static_cast<int>(threadIdx.x);
+        const int p = (chunk * relax_threads + thread) * wide;
+        const int seen = min(p, s.grid.nx / 2 / wide * wide);
+        __shared__ typename Rule::Line lines[all];
+        typename Rule::Column column[2][wide];
+        NormAccumulator<typename Rule::value, KIND> norm;
 
-        tile.read();
-        if constexpr (Rule::computes_weight) {
-            tile.weigh(column, lines + k);
+        wait_for_last_kernel();
+        if (has_ended(s.norms)) {
+            return;
         }
-        tile.relax(column, lines + k, norm);
-        tile.write();
+        let_next_kernel_in();
+        if (thread < all) {
+            lines[thread] = s.rule.line(min(first + thread, s.grid.ny + 1));
+        }
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < 2 * wide; k++) {
+            column[k % 2][k / 2] = s.rule.column(seen + k / 2, k % 2);
+        }
+#pragma unroll 1
+        for (int k = 0; k < all; k += rows) {
+            PlainTile<Rule, rows, wide> tile = {s, p, seen, first + k, colour};
+
+            tile.read();
+            if constexpr (Rule::computes_weight) {
+                tile.weigh(column, lines + k);
+            }
+            tile.relax(column, lines + k, norm);
+            tile.write();
+        }
+        if (join_block(norm)) {
+            norm.commit(s.norms, 0,
+                        colour * static_cast<int64_t>(gridDim.x) + blockIdx.x);
+        }
     }
-    if (join_block(norm)) {
-        norm.commit(s.norms, 0, colour * static_cast<int64_t>(gridDim.x) + blockIdx.x);
-    }
-}
+};
 
 template <typename Rule>
 inline unsigned
@@ -249,8 +253,8 @@ launch_plain(const Plain<Rule> &s, cudaStream_t stream)
     ps_status status = PS_OK;
 
     for (int colour = 0; status == PS_OK && colour < 2; colour++) {
-        status = launch_closely(plain_kernel<Rule, KIND>, plain_blocks<Rule>(s.grid),
-                                relax_threads, 0, stream, s, colour);
+        status = for_threads<relax_threads, PlainShape<Rule>::blocks>(
+            plain_blocks<Rule>(s.grid), stream, PlainColour<Rule, KIND>{s, colour});
     }
     return status;
 }

@@ -1,8 +1,8 @@
 /* elements.cuh - the kernels of operations, structs with the operands whose operator()
  * computes one element, or what a thread computes.
  *
- * Elements, or nodes of a field, that need nothing of each other: one thread per element, and
- * no loop, as the number of blocks of a grid is not a limit.
+ * Elements, nodes of a field or systems that need nothing of each other: one thread per
+ * element, and no loop, as the number of blocks of a grid is not a limit.
  */
 #ifndef PS_CUDA_RUNTIME_ELEMENTS_CUH
 #define PS_CUDA_RUNTIME_ELEMENTS_CUH
@@ -15,12 +15,12 @@ namespace pysolvers::runtime {
 constexpr int element_threads = 256;
 
 /* operation(i) for 0 <= i < count. */
-template <int THREADS, typename Operation>
+template <int THREADS, typename Operation, int BLOCKS = 0>
 __global__ void
-__launch_bounds__(THREADS)
+__launch_bounds__(THREADS, BLOCKS)
     elements_kernel(const __grid_constant__ Operation operation, int64_t count)
 {
-    const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+    const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 
     wait_for_last_kernel();
     if (i < count) {
@@ -57,21 +57,31 @@ __launch_bounds__(THREADS, BLOCKS)
     operation();
 }
 
+/* In `blocks` blocks of `threads` threads, at most THREADS. */
+template <int THREADS = element_threads, int BLOCKS = 0, typename Operation>
+inline ps_status
+for_threads(int64_t blocks, dim3 threads, cudaStream_t stream, const Operation &operation)
+{
+    return launch_closely(threads_kernel<THREADS, Operation, BLOCKS>, blocks, threads, 0,
+                          stream, operation);
+}
+
 template <int THREADS = element_threads, int BLOCKS = 0, typename Operation>
 inline ps_status
 for_threads(int64_t blocks, cudaStream_t stream, const Operation &operation)
 {
-    return launch_closely(threads_kernel<THREADS, Operation, BLOCKS>, blocks, THREADS, 0,
-                          stream, operation);
+    return for_threads<THREADS, BLOCKS>(blocks, dim3(THREADS), stream, operation);
 }
 
-template <int THREADS = element_threads, typename Operation>
+/* In blocks of `threads` threads, at most THREADS. */
+template <int THREADS = element_threads, int BLOCKS = 0, typename Operation>
 inline ps_status
-for_elements(int64_t count, cudaStream_t stream, const Operation &operation)
+for_elements(int64_t count, cudaStream_t stream, const Operation &operation,
+             int threads = THREADS)
 {
     return count == 0 ? PS_OK
-                      : launch_closely(elements_kernel<THREADS, Operation>,
-                                       divided_up(count, THREADS), THREADS, 0, stream,
+                      : launch_closely(elements_kernel<THREADS, Operation, BLOCKS>,
+                                       divided_up(count, threads), threads, 0, stream,
                                        operation, count);
 }
 

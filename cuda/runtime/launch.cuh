@@ -148,7 +148,7 @@ class Launch {
 
 template <typename... Parameters, typename... Arguments>
 inline ps_status
-launch_closely(void (*kernel)(Parameters...), int64_t blocks, int threads, size_t shared,
+launch_closely(void (*kernel)(Parameters...), int64_t blocks, dim3 threads, size_t shared,
                cudaStream_t stream, const Arguments &...arguments)
 {
     return Launch(blocks, threads, shared, stream).closely().run(kernel, arguments...);

@@ -1,10 +1,9 @@
 /* transform.cu - load and store of transforms along an axis of a field.
  *
  * The values of a column are `row` apart, and neighbouring columns are neighbours in
- * memory; the numbers of a line are neighbours. Both kernels go through tiles of 32
- * numbers of 32 lines in shared memory, so that a warp moves neighbours on both sides.
+ * memory; the numbers of a line are neighbours (device/turned_tile.cuh).
  *
- * Words moved per value: one read and one written in each kernel; dct1 and dst1 write and
+ * Words moved per value: one read and one written by each of the two; dct1 and dst1 write and
  * read twice as many in the lines. Panels of columns whose lines fit into the cache of
  * the device leave two words per value and transform in memory: the caller's choice.
  */
@@ -13,8 +12,9 @@
 #include "transforms/element.cuh"
 
 #include "device/operand.cuh"
+#include "device/turned_tile.cuh"
 #include "runtime/backend.h"
-#include "runtime/launch.cuh"
+#include "runtime/elements.cuh"
 #include "runtime/math.cuh"
 
 namespace pysolvers::transforms {
@@ -22,10 +22,7 @@ namespace pysolvers::transforms {
 using namespace device;
 using namespace runtime;
 
-static constexpr int side = 32; /* of a tile */
-static constexpr int tile_threads = 8;
-static constexpr int tile_numbers = side / tile_threads; /* of a thread */
-static constexpr int64_t most_blocks = 1 << 20;          /* the rest is looped over */
+static constexpr int64_t most_blocks = 1 << 20; /* the rest is looped over */
 
 namespace {
 
@@ -47,126 +44,102 @@ column_of(const Output<Real> &field, int64_t line, int64_t inner)
     return field.system(j, line - j * inner);
 }
 
-/* Grid: any number of blocks of (side, tile_threads) threads. A thread reads all its
- * numbers before it writes one, so that the reads wait for each other once. */
-template <typename Real, ps_transform_kind kind>
-static __global__ void
-load_kernel(const __grid_constant__ Output<Real> field,
-            const __grid_constant__ ps_transform t, int64_t pitch,
-            const __grid_constant__ Tiles tiles)
-{
-    using Number = std::conditional_t<loads_complex(kind), Complex<Real>, Real>;
-    __shared__ Number tile[side][side + 1];
-    __shared__ Complex<Real> factors[side];
-    const int64_t lines = t.outer * t.inner;
-    const int x = threadIdx.x, n = static_cast<int>(t.size);
+namespace {
 
-    for (int64_t b = blockIdx.x; b < tiles.along * tiles.across; b += gridDim.x) {
-        const int64_t across = quotient(b, tiles.along);
-        const int first = static_cast<int>(b - across * tiles.along) * side;
-        const int64_t line = across * side + x;
-        const int rows = line < lines ? min(side, tiles.numbers - first) : 0;
-        Number numbers[tile_numbers];
+/* The load, or the store. Grid: any number of blocks. */
+template <typename Real, ps_transform_kind kind, bool LOADS> struct MoveColumns {
+    using Number = std::conditional_t<LOADS ? loads_complex(kind) : stores_complex(kind),
+                                      Complex<Real>, Real>;
 
-        if (rows > 0) {
-            const Real *const column = column_of(field, line, t.inner);
+    Output<Real> field;
+    ps_transform t;
+    int64_t pitch;
+    Tiles tiles;
+
+    __device__ __forceinline__ void operator()() const
+    {
+        __shared__ Complex<Real> factors[tile_side];
+
+        wait_for_last_kernel();
+        for (int64_t b = blockIdx.x; b < tiles.along * tiles.across; b += gridDim.x) {
+            const int64_t across = quotient(b, tiles.along);
+
+            move(across * tile_side,
+                 static_cast<int>(b - across * tiles.along) * tile_side, factors);
+        }
+    }
+
+  private:
+    /* The tile that begins with number `first` of line `first_line`. */
+    __device__ __forceinline__ void move(int64_t first_line, int first,
+                                         Complex<Real> *factors) const
+    {
+        const int n = static_cast<int>(t.size), x = static_cast<int>(threadIdx.x);
+        const int64_t lines = t.outer * t.inner;
+        Real *const column =
+            column_of(field, first_line + x, t.inner); /* of this thread */
+        const auto exists = [&](int line, int i) {
+            return first_line + line < lines && first + i < tiles.numbers;
+        };
+        const auto number = [&](int line, int i) -> Number & {
+            Real *const start =
+                static_cast<Real *>(t.lines) + (first_line + line) * pitch;
+
+            return reinterpret_cast<Number *>(start)[first + i];
+        };
+
+        if constexpr (LOADS) {
             const auto value = [&](int j) { return __ldcs(column + j * field.row); };
 
-#pragma unroll
-            for (int k = 0; k < tile_numbers; k++) {
-                const int y = threadIdx.y + k * tile_threads;
-
-                if (y < rows) {
-                    numbers[k] = load_number<Real, kind>(first + y, n, value);
-                }
-            }
+            turn_tile<Number>(
+                [&](int line, int i, Number &found) {
+                    if (exists(line, i)) {
+                        found = load_number<Real, kind>(first + i, n, value);
+                    }
+                },
+                [&] {
+                    if (has_load_factor(kind) && threadIdx.y == 0) {
+                        factors[x] = load_factor<Real, kind>(first + x, n);
+                    }
+                },
+                [&](int i, int line, const Number &found) {
+                    if (exists(line, i)) {
+                        if constexpr (has_load_factor(kind)) {
+                            number(line, i) = factors[i] * found;
+                        }
+                        else {
+                            number(line, i) = found;
+                        }
+                    }
+                });
         }
-        if (has_load_factor(kind) && threadIdx.y == 0) {
-            factors[x] = load_factor<Real, kind>(first + x, n);
-        }
-#pragma unroll
-        for (int k = 0; k < tile_numbers; k++) {
-            const int y = threadIdx.y + k * tile_threads;
-
-            if (y < rows) {
-                tile[y][x] = numbers[k];
-            }
-        }
-        __syncthreads(); /* the tile and the factors are written */
-        for (int y = threadIdx.y; y < side; y += tile_threads) {
-            const int64_t to = across * side + y;
-
-            if (to < lines && first + x < tiles.numbers) {
-                Real *const out = static_cast<Real *>(t.lines) + to * pitch;
-
-                if constexpr (has_load_factor(kind)) {
-                    reinterpret_cast<Number *>(out)[first + x] = factors[x] * tile[x][y];
-                }
-                else {
-                    reinterpret_cast<Number *>(out)[first + x] = tile[x][y];
-                }
-            }
-        }
-        __syncthreads(); /* the tile is read */
-    }
-}
-
-/* Grid: as above. */
-template <typename Real, ps_transform_kind kind>
-static __global__ void
-store_kernel(const __grid_constant__ Output<Real> field,
-             const __grid_constant__ ps_transform t, int64_t pitch,
-             const __grid_constant__ Tiles tiles)
-{
-    using Number = std::conditional_t<stores_complex(kind), Complex<Real>, Real>;
-    __shared__ Number tile[side][side + 1];
-    __shared__ Complex<Real> factors[side];
-    const int64_t lines = t.outer * t.inner;
-    const int x = threadIdx.x, n = static_cast<int>(t.size);
-    const Real scale = static_cast<Real>(t.scale);
-
-    for (int64_t b = blockIdx.x; b < tiles.along * tiles.across; b += gridDim.x) {
-        const int64_t across = quotient(b, tiles.along);
-        const int first = static_cast<int>(b - across * tiles.along) * side;
-        const int64_t line = across * side + x;
-        Number numbers[tile_numbers];
-
-#pragma unroll
-        for (int k = 0; k < tile_numbers; k++) {
-            const int64_t from = across * side + threadIdx.y + k * tile_threads;
-
-            if (from < lines && first + x < tiles.numbers) {
-                const Real *const in = static_cast<const Real *>(t.lines) + from * pitch;
-
-                numbers[k] = reinterpret_cast<const Number *>(in)[first + x];
-            }
-        }
-        if (has_store_factor(kind) && threadIdx.y == 0) {
-            factors[x] = store_factor<Real, kind>(first + x, n);
-        }
-#pragma unroll
-        for (int k = 0; k < tile_numbers; k++) {
-            const int y = threadIdx.y + k * tile_threads;
-
-            if (across * side + y < lines && first + x < tiles.numbers) {
-                tile[x][y] = numbers[k];
-            }
-        }
-        __syncthreads(); /* the tile and the factors are written */
-        if (line < lines) {
-            Real *const column = column_of(field, line, t.inner);
+        else {
+            const Real scale = static_cast<Real>(t.scale);
             const auto put = [&](int k, Real y) {
                 __stcs(column + k * field.row, scale * y);
             };
 
-            for (int y = threadIdx.y; y < side && first + y < tiles.numbers;
-                 y += tile_threads) {
-                store_number<Real, kind>(first + y, n, factors[y], tile[y][x], put);
-            }
+            turn_tile<Number>(
+                [&](int i, int line, Number &found) {
+                    if (exists(line, i)) {
+                        found = number(line, i);
+                    }
+                },
+                [&] {
+                    if (has_store_factor(kind) && threadIdx.y == 0) {
+                        factors[x] = store_factor<Real, kind>(first + x, n);
+                    }
+                },
+                [&](int line, int i, const Number &found) {
+                    if (exists(line, i)) {
+                        store_number<Real, kind>(first + i, n, factors[i], found, put);
+                    }
+                });
         }
-        __syncthreads(); /* the tile is read */
     }
-}
+};
+
+} // namespace
 
 /* Numbers of a line before the transform of the library (`loads`) or after it. */
 static int
@@ -177,30 +150,29 @@ numbers_of(const ps_transform_shape &s, bool loads)
     return static_cast<int>(is_half ? s.length / 2 + 1 : s.length);
 }
 
-template <typename Real, ps_transform_kind kind>
+template <bool LOADS, typename Real, ps_transform_kind kind>
 static ps_status
-launch(const ps_transform *t, bool loads, cudaStream_t stream)
+launch(const ps_transform *t, cudaStream_t stream)
 {
     const ps_transform_shape s = ps_transform_shape_of(kind, t->size);
-    const int64_t lines = t->outer * t->inner;
-    Tiles tiles = {numbers_of(s, loads), 0, divided_up(lines, side)};
-
-    tiles.along = divided_up(tiles.numbers, side);
+    const int numbers = numbers_of(s, LOADS);
+    const Tiles tiles = {numbers, divided_up(numbers, tile_side),
+                         divided_up(t->outer * t->inner, tile_side)};
     const int64_t count = tiles.along * tiles.across;
-    return Launch(count < most_blocks ? count : most_blocks, dim3(side, tile_threads), 0,
-                  stream)
-        .run(loads ? load_kernel<Real, kind> : store_kernel<Real, kind>,
-             output_of<Real>(t->field), *t, s.pitch, tiles);
+
+    return for_threads<tile_side * tile_rows>(
+        count < most_blocks ? count : most_blocks, dim3(tile_side, tile_rows), stream,
+        MoveColumns<Real, kind, LOADS>{output_of<Real>(t->field), *t, s.pitch, tiles});
 }
 
-template <typename Real>
+template <bool LOADS, typename Real>
 static ps_status
-launch_kind(const ps_transform *t, bool loads, cudaStream_t stream)
+launch_kind(const ps_transform *t, cudaStream_t stream)
 {
     switch (t->kind) {
 #define PS_CASE_(name, text) \
     case name:               \
-        return launch<Real, name>(t, loads, stream);
+        return launch<LOADS, Real, name>(t, stream);
         PS_TRANSFORM_LIST(PS_CASE_)
 #undef PS_CASE_
     default:
@@ -208,8 +180,9 @@ launch_kind(const ps_transform *t, bool loads, cudaStream_t stream)
     }
 }
 
+template <bool LOADS>
 static ps_status
-run(const ps_transform *t, bool loads, const ps_exec *exec)
+run(const ps_transform *t, const ps_exec *exec)
 {
     const ps_status status = ps_transform_check(t);
 
@@ -217,20 +190,20 @@ run(const ps_transform *t, bool loads, const ps_exec *exec)
         return status;
     }
     return with_real(t->dtype, [&](auto zero) {
-        return launch_kind<decltype(zero)>(t, loads, ps_cuda_stream(exec));
+        return launch_kind<LOADS, decltype(zero)>(t, ps_cuda_stream(exec));
     });
 }
 
 ps_status
 ps_cuda_transform_load(const ps_transform *t, const ps_exec *exec)
 {
-    return run(t, true, exec);
+    return run<true>(t, exec);
 }
 
 ps_status
 ps_cuda_transform_store(const ps_transform *t, const ps_exec *exec)
 {
-    return run(t, false, exec);
+    return run<false>(t, exec);
 }
 
 } // namespace pysolvers::transforms

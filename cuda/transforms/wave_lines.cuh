@@ -23,6 +23,7 @@
 #define PS_CUDA_TRANSFORMS_WAVE_LINES_CUH
 
 #include "lines/columns/column_grid.cuh"
+#include "runtime/elements.cuh"
 #include "transforms/wave_chunk.cuh"
 #include "transforms/wave_lines.h"
 
@@ -486,66 +487,64 @@ launch_chunks(const WaveJob<Real> &job, cudaStream_t stream)
  * (H200), this one 130 us. Fewer systems do not fill the device with a thread each.
  *
  * Grid: a warp for each tile of 32 reals. */
-template <typename Real, bool IS_PAIRED>
-__global__ void __launch_bounds__(256)
-    wave_ends_kernel(const __grid_constant__ WaveJob<Real> job)
-{
-    using System = WaveSystem<Real, IS_PAIRED>;
-    constexpr int batch = 8; /* rows that are requested together */
-    constexpr Real least = (sizeof(Real) == 4 ? Real(1.2e-7) : Real(2.2e-16)) / 2048;
-    const int64_t tile = (int64_t(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
+template <typename Real, bool IS_PAIRED> struct WaveEndsOfLine {
+    WaveJob<Real> job;
 
-    if (tile >= job.tiles.count()) {
-        return;
-    }
-    const int slot = threadIdx.x % 32, inner = job.shape.rows - 1;
-    const System system(job, tile, slot);
-    const WaveChunk<Real, 20> chunk(excess_of(job, system.shift), inner);
-    const auto turn = system.last_turn();
-    const typename System::Turn unscaled = {-job.over_inner * turn.c,
-                                            -job.over_inner * turn.s};
-    const typename System::Turn scaled = {chunk.r * unscaled.c, chunk.r * unscaled.s};
-    const Real *const from =
-        job.waves + int64_t(system.place.row) * job.pitch + system.place.column;
-    const Real head = system.combined(__ldcg(from), unscaled) * job.first_factor;
-    Real z = 0, sum = 0, power = chunk.r;
-    const auto add = [&](Real x) {
-        z = chunk.r * z + system.combined(x, scaled);
-        sum += power * z;
-        power *= chunk.r;
-    };
-    int i = 1;
+    __device__ __forceinline__ void operator()(int64_t index) const
+    {
+        using System = WaveSystem<Real, IS_PAIRED>;
+        constexpr int batch = 8; /* rows that are requested together */
+        constexpr Real least = (sizeof(Real) == 4 ? Real(1.2e-7) : Real(2.2e-16)) / 2048;
+        const int slot = threadIdx.x % 32, inner = job.shape.rows - 1;
+        const System system(job, index / 32, slot);
+        const WaveChunk<Real, 20> chunk(excess_of(job, system.shift), inner);
+        const auto turn = system.last_turn();
+        const typename System::Turn unscaled = {-job.over_inner * turn.c,
+                                                -job.over_inner * turn.s};
+        const typename System::Turn scaled = {chunk.r * unscaled.c, chunk.r * unscaled.s};
+        const Real *const from =
+            job.waves + int64_t(system.place.row) * job.pitch + system.place.column;
+        const Real head = system.combined(__ldcg(from), unscaled) * job.first_factor;
+        Real z = 0, sum = 0, power = chunk.r;
+        const auto add = [&](Real x) {
+            z = chunk.r * z + system.combined(x, scaled);
+            sum += power * z;
+            power *= chunk.r;
+        };
+        int i = 1;
 
-    while (i + batch <= inner) {
-        Real x[batch];
+        while (i + batch <= inner) {
+            Real x[batch];
 
 #pragma unroll
-        for (int k = 0; k < batch; k++) {
-            x[k] = __ldcg(from + (i + k) * job.plane);
-        }
+            for (int k = 0; k < batch; k++) {
+                x[k] = __ldcg(from + (i + k) * job.plane);
+            }
 #pragma unroll
-        for (int k = 0; k < batch; k++) {
-            add(x[k]);
+            for (int k = 0; k < batch; k++) {
+                add(x[k]);
+            }
+            i += batch;
+            if (2 * i < inner && __all_sync(all_lanes, power < least)) {
+                i = inner - i;
+                z = power = 0;
+            }
         }
-        i += batch;
-        if (2 * i < inner && __all_sync(all_lanes, power < least)) {
-            i = inner - i;
-            z = power = 0;
+        for (; i < inner; i++) {
+            add(__ldcg(from + i * job.plane));
         }
-    }
-    for (; i < inner; i++) {
-        add(__ldcg(from + i * job.plane));
-    }
-    const Real last = system.combined(__ldcg(from + inner * job.plane), turn);
-    const Segment<BySums<Real>> s =
-        chunk.segment(sum, z, head, left_end_of(job, system.shift),
-                      last_row_of(job, system.shift, last));
+        const Real last = system.combined(__ldcg(from + inner * job.plane), turn);
+        const Segment<BySums<Real>> s =
+            chunk.segment(sum, z, head, left_end_of(job, system.shift),
+                          last_row_of(job, system.shift, last));
 
-    if (system.place.exists) {
-        write_ends(job, int64_t(system.place.row) * job.tiles.reals() + system.place.real,
-                   s);
+        if (system.place.exists) {
+            write_ends(job,
+                       int64_t(system.place.row) * job.tiles.reals() + system.place.real,
+                       s);
+        }
     }
-}
+};
 
 template <typename Real>
 ps_status
@@ -554,9 +553,10 @@ launch_wave_ends(const WaveJob<Real> &given, cudaStream_t stream)
     WaveJob<Real> job = given;
 
     job.tiles.slots = 32;
-    Launch launch(divided_up(job.tiles.count(), 8), 256, 0, stream);
-    return job.tiles.are_paired() ? launch.run(wave_ends_kernel<Real, true>, job)
-                                  : launch.run(wave_ends_kernel<Real, false>, job);
+    return job.tiles.are_paired() ? for_elements(32 * job.tiles.count(), stream,
+                                                 WaveEndsOfLine<Real, true>{job})
+                                  : for_elements(32 * job.tiles.count(), stream,
+                                                 WaveEndsOfLine<Real, false>{job});
 }
 
 template <typename Real, bool IS_PART>

@@ -46,6 +46,15 @@ def test_kernels_belong_to_the_case_that_ends_after_them(tool):
     assert [[row["Kernel Name"] for row in rows] for rows in found] == [["a", "b"], ["c"]]
 
 
+@pytest.mark.parametrize("frame", ["threads_kernel", "elements_kernel", "rows_of_elements_kernel"])
+@pytest.mark.parametrize("operation", ["ps::<unnamed>::Fill", "ps::Rates<(int)2, float>"])
+def test_a_kernel_that_calls_an_operation_has_its_name(tool, frame, operation):
+    name = f"void ps::runtime::{frame}<(int)256, {operation}, (int)0>(T2)"
+
+    assert tool.short_name(name) in ("Fill", "Rates")
+    assert tool.short_name(name) in operation
+
+
 def test_bytes_are_of_all_kernels_and_the_rest_of_the_longest(tool):
     name = "void ps::<unnamed>::sweep_kernel<float, (int)4>(ps::Sweep)"
     rows = [

@@ -54,7 +54,7 @@
 #include "lines/pivoted/pivoted_ordered.cuh"
 #include "lines/pivoted/pivoted_refined.cuh"
 #include "lines/pivoted/pivoted_residual.cuh"
-#include "runtime/launch.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::pivoted {
 
@@ -553,54 +553,57 @@ template <typename Number> struct PivotLevel {
 
 /* Grid: systems * tiles blocks, fewer than 2^31, because each group has many rows. Block:
  * PIVOT_GROUPS threads. */
-template <typename Number>
-__global__ void
-__launch_bounds__(PIVOT_GROUPS)
-    pivoted_groups_kernel(const __grid_constant__ PivotLevel<Number> a)
-{
-    constexpr int words = pivot_leaf_place<Number>(PIVOT_GROUPS);
-    __shared__ __align__(16) unsigned char memory[words * sizeof(Number)];
-    __shared__ int state;
-    const int64_t system = blockIdx.x / a.tiles;
-    const int tile = static_cast<int>(blockIdx.x - system * a.tiles);
-    const int first = tile * PIVOT_GROUPS, leaf = threadIdx.x;
-    const PivotTree<Number> t = {reinterpret_cast<Number *>(memory), PIVOT_GROUPS,
-                                 min(static_cast<int>(PIVOT_GROUPS), a.count - first),
-                                 &state};
-    const int64_t at = system * a.count + first + leaf;
+template <typename Number> struct PivotedGroups {
+    PivotLevel<Number> a;
 
-    if (a.marks != nullptr && a.marks[system] == 0) {
-        return;
-    }
-    if (leaf == 0) {
-        state = PIVOT_FINE;
-    }
-    PivotGroup<Number> group = {};
-    if (leaf < t.leaves) {
-        group = *reinterpret_cast<const PivotGroup<Number> *>(a.groups +
-                                                              at * PIVOT_GROUP_WORDS);
-    }
-    __syncthreads(); /* the state is written */
-    const int64_t above = system * a.tiles;
-    pivot_tree<Number>(t, 0, leaf, leaf < t.leaves, group,
-                       {a.pass, tile, a.tiles, a.upper_groups + above * PIVOT_GROUP_WORDS,
-                        a.upper_ends + 2 * above},
-                       {});
-    if (a.pass != PIVOT_REDUCE && leaf < t.leaves) {
-        bool is_wide;
-        const PivotAround<Number> x = pivot_path(t, 0, leaf, &is_wide);
+    __device__ __forceinline__ void operator()() const
+    {
+        constexpr int words = pivot_leaf_place<Number>(PIVOT_GROUPS);
+        __shared__ __align__(16) unsigned char memory[words * sizeof(Number)];
+        __shared__ int state;
+        const int64_t system = blockIdx.x / a.tiles;
+        const int tile = static_cast<int>(blockIdx.x - system * a.tiles);
+        const int first = tile * PIVOT_GROUPS, leaf = threadIdx.x;
+        const PivotTree<Number> t = {reinterpret_cast<Number *>(memory), PIVOT_GROUPS,
+                                     min(static_cast<int>(PIVOT_GROUPS), a.count - first),
+                                     &state};
+        const int64_t at = system * a.count + first + leaf;
 
-        if (is_wide) {
-            t.doubt(0);
+        wait_for_last_kernel();
+        if (a.marks != nullptr && a.marks[system] == 0) {
+            return;
         }
-        a.ends[2 * at] = x.first;
-        a.ends[2 * at + 1] = x.last;
+        if (leaf == 0) {
+            state = PIVOT_FINE;
+        }
+        PivotGroup<Number> group = {};
+        if (leaf < t.leaves) {
+            group = *reinterpret_cast<const PivotGroup<Number> *>(a.groups +
+                                                                  at * PIVOT_GROUP_WORDS);
+        }
+        __syncthreads(); /* the state is written */
+        const int64_t above = system * a.tiles;
+        pivot_tree<Number>(t, 0, leaf, leaf < t.leaves, group,
+                           {a.pass, tile, a.tiles,
+                            a.upper_groups + above * PIVOT_GROUP_WORDS,
+                            a.upper_ends + 2 * above},
+                           {});
+        if (a.pass != PIVOT_REDUCE && leaf < t.leaves) {
+            bool is_wide;
+            const PivotAround<Number> x = pivot_path(t, 0, leaf, &is_wide);
+
+            if (is_wide) {
+                t.doubt(0);
+            }
+            a.ends[2 * at] = x.first;
+            a.ends[2 * at + 1] = x.last;
+        }
+        __syncthreads(); /* the state is written */
+        if (leaf == 0 && state != PIVOT_FINE) {
+            a.state[system] = PIVOT_DOUBTFUL;
+        }
     }
-    __syncthreads(); /* the state is written */
-    if (leaf == 0 && state != PIVOT_FINE) {
-        a.state[system] = PIVOT_DOUBTFUL;
-    }
-}
+};
 
 } // namespace pysolvers::pivoted
 

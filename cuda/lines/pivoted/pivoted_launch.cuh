@@ -4,7 +4,7 @@
 
 #include "lines/pivoted/pivoted_dtypes.h"
 #include "lines/pivoted/pivoted_plan.cuh"
-#include "runtime/launch.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::pivoted {
 
@@ -122,8 +122,8 @@ pivot_solve_groups(const PivotPlan<Number> &a, cudaStream_t stream)
         if (i > top) {
             level.pass = PIVOT_FINISH;
         }
-        const ps_status status = Launch(a.systems * level.tiles, PIVOT_GROUPS, 0, stream)
-                                     .run(pivoted_groups_kernel<Number>, level);
+        const ps_status status = for_threads<PIVOT_GROUPS>(
+            a.systems * level.tiles, stream, PivotedGroups<Number>{level});
         if (status != PS_OK) {
             return status;
         }
