@@ -12,20 +12,25 @@
 
 namespace pysolvers::lines {
 
-/* Launch as many blocks as are resident at the same time, or as there are tiles. */
+/* Launch as many blocks, or clusters of `cluster` blocks, as are resident at the same time, or as there are
+ * tiles. */
 template <typename Kernel, typename Real>
 inline ps_status
 launch_resident(Kernel kernel, const BlocksJob<Real> &job, int64_t tiles, int threads,
-                uint32_t shared_bytes, cudaStream_t stream)
+                uint32_t shared_bytes, cudaStream_t stream, int cluster = 1)
 {
     int fit = 0;
-    const cudaError_t error = resident(kernel, threads, shared_bytes, 1, &fit);
+    const cudaError_t error = resident(kernel, threads, shared_bytes, cluster, &fit);
 
-    return error != cudaSuccess ? ps_cuda_status(error)
-           : fit == 0
-               ? PS_DEVICE_FAILURE
-               : Launch(std::min<int64_t>(tiles, fit), threads, shared_bytes, stream)
-                     .run(kernel, job);
+    if (error != cudaSuccess || fit == 0) {
+        return error != cudaSuccess ? ps_cuda_status(error) : PS_DEVICE_FAILURE;
+    }
+    Launch launch(std::min<int64_t>(tiles, fit) * cluster, threads, shared_bytes, stream);
+
+    if (cluster > 1) {
+        launch.in_clusters(cluster);
+    }
+    return launch.run(kernel, job);
 }
 
 /* The same for tiles of whole systems. */
@@ -92,6 +97,18 @@ launch_in_sequence(const BlocksJob<Real> &job, cudaStream_t stream)
         .run(blocks_in_sequence_kernel<Real, SIDE, IS_BANDS>, job);
 }
 
+template <typename Real>
+inline ps_status
+launch_five_columns(const BlocksJob<Real> &job, cudaStream_t stream)
+{
+    const BlocksLines &t = job.lines;
+    const int blocks = t.shape.blocks;
+
+    return launch_resident(blocks > 1 ? five_columns_kernel<Real, true>
+                                      : five_columns_kernel<Real, false>,
+                           job, job.tiles, t.threads, t.shared_bytes, stream, blocks);
+}
+
 template <typename Real, int SIDE>
 inline ps_status
 launch_in_place(const BlocksJob<Real> &job, cudaStream_t stream)
@@ -134,12 +151,8 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
         if (job.chunk > 0) {
             status = launch_five_lines(job, stream);
         }
-        if constexpr (std::is_same_v<Real, double>) {
-            if (job.has_columns) {
-                status =
-                    launch_resident(five_columns_kernel<Real>, job, job.tiles,
-                                    job.lines.threads, job.lines.shared_bytes, stream);
-            }
+        if (job.has_columns) {
+            status = launch_five_columns(job, stream);
         }
     }
     if constexpr (!IS_BANDS && (SIDE < 4 || std::is_same_v<Real, float>)) {

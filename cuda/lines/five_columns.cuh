@@ -1,16 +1,22 @@
 /* five_columns.cuh - neighbouring systems of five diagonals divided into chunks of scalar rows, as
  * contiguous ones are (five_lines.cuh).
  *
- * A block has a tile of 8 neighbouring systems in shared memory. A thread eliminates the 16 rows of
- * a chunk and keeps s and t of them in registers, and p, q and y in the place of three operands. So
- * the other three operands of the next tile are copied while chunks are joined and substituted, and
- * the rest while x is stored. 7 words and about 45 operations for a row.
+ * A block has a tile of 8 neighbouring systems in shared memory, 16 in float32, or a cluster, whose blocks
+ * have up to 256 rows of them each. A thread eliminates the 16 rows of a chunk, 32 in float32, and keeps s and t
+ * of them in registers, in float32 also p and q, and the other numbers in the place of operands. So the other
+ * operands of the next tile are copied while chunks are joined and substituted, and the rest while x is stored.
+ * 7 words and about 45 operations for a row.
  *
- * 256 rows of float64 have 0.74 of the speed of a copy, 0.51 by five_turns.cuh (H200). Others leave lanes
- * without chunks. With parallel cyclic reduction in place of sweeps (join/decay.cuh) the join has 4900 of 20000
- * cycles of a tile of 256 rows, the elimination 4300, waiting for copies 3200; copies alone have 0.85 of the
- * speed of a copy. p and q in registers as well, which spill, take 1.2 of the time; 1000 rows in tiles of 4
- * neighbours 1.1 of that of five_rows.cuh.
+ * 200 and 256 rows of float64 have 0.67 and 0.74 of the speed of a copy, 0.57 and 0.51 by five_turns.cuh (H200);
+ * 256 and 512 rows of float32 0.66 and 0.61, 1000 and 2048 rows, in clusters, 0.51 and 0.48, 0.56, 0.43, 0.45 and
+ * 0.40 by five_rows.cuh. Few systems have up to three times the speed. Others leave lanes without chunks: 160
+ * and 300 rows of float32 have 0.53 and 0.47 (0.66 and 0.56 by five_rows.cuh). With clusters 1000, 2048 and 4096
+ * rows of float64 have 0.48, 0.46 and 0.38 (0.49, 0.50 and 0.45), with blocks of 128 rows 256 rows 0.52.
+ *
+ * With parallel cyclic reduction in place of sweeps (join/decay.cuh) the join has 4900 of 20000 cycles of a tile
+ * of 256 rows of float64, the elimination 4300, waiting for copies 3200; copies alone have 0.85 of the speed of a
+ * copy. p and q of float64 in registers as well, which spill, take 1.2 of the time; chunks of 16 rows of float32
+ * 0.9 (200 rows) to 1.2; 1000 rows in tiles of 4 neighbours 1.1 of the time of five_rows.cuh.
  */
 #ifndef PS_CUDA_LINES_FIVE_COLUMNS_CUH
 #define PS_CUDA_LINES_FIVE_COLUMNS_CUH
@@ -19,19 +25,24 @@
 
 namespace pysolvers::lines {
 
-/* The tile of a block: operands, which are five diagonals and rhs. Vectors of 16 bytes are copied. */
-template <typename Real> struct FiveColumns {
+/* The tile of a block: its rows of the operands, which are five diagonals and rhs. Vectors of 16 bytes are copied. */
+template <typename Real, bool IS_CLUSTER> struct FiveColumns {
     static constexpr int rows = five_column_rows<Real>, width = five_column_width<Real>;
     static constexpr int count = 16 / sizeof(Real), vectors = width / count;
     static constexpr int pitch = rows * width + count, operands = 6;
     static constexpr unsigned all = (1u << operands) - 1;
+    static constexpr auto scope = IS_CLUSTER ? JoinScope::cluster : JoinScope::warp;
+    using Exchange =
+        std::conditional_t<IS_CLUSTER, ClusterExchange<Block<Real, 2>, width>,
+                           WarpsExchange<Block<Real, 2>>>;
     const BlocksJob<Real> &job;
     Real *const memory;
+    const int32_t block; /* of the cluster */
 
     /* The numbers of an operand. */
     __device__ __forceinline__ int array() const
     {
-        return job.lines.shape.chunks() * pitch;
+        return job.lines.shape.lanes * pitch;
     }
 
     /* Row r of a chunk of operand 0 is `width` r numbers after this. */
@@ -52,6 +63,8 @@ template <typename Real> struct FiveColumns {
     __device__ __forceinline__ void load(const SystemRange &range) const
     {
         walk(range, [&](const auto &source, int slot, int32_t start, int32_t step) {
+            const int32_t end = this->end();
+
 #pragma unroll
             for (int d = 0; d < operands; d++) {
                 if ((WHICH >> d & 1u) == 0) {
@@ -66,7 +79,7 @@ template <typename Real> struct FiveColumns {
                 Real *const to = memory + d * array();
 
 #pragma unroll 2
-                for (int32_t row = start; row < job.rows; row += step) {
+                for (int32_t row = start; row < end; row += step) {
                     copy_async_of_line_or_clear<16>(to + place_of(slot, row), from,
                                                     row >= least &&
                                                         row < job.rows - beyond);
@@ -82,6 +95,8 @@ template <typename Real> struct FiveColumns {
                                           const unsigned *left) const
     {
         walk(range, [&](const auto &source, int slot, int32_t start, int32_t step) {
+            const int32_t end = this->end();
+
             const Real *const from = memory + 5 * array();
             Real *to = source.at(job.x, start);
             unsigned are_left = 0;
@@ -91,7 +106,7 @@ template <typename Real> struct FiveColumns {
                 are_left |= left[slot + k] << k;
             }
 #pragma unroll 2
-            for (int32_t row = start; row < job.rows; row += step) {
+            for (int32_t row = start; row < end; row += step) {
                 const Real *const at = from + place_of(slot, row);
 
                 if (are_left == 0) {
@@ -111,9 +126,22 @@ template <typename Real> struct FiveColumns {
     }
 
   private:
+    /* The first row of the block, which is negative if it begins with pads, and the row after its
+     * last one. */
+    __device__ __forceinline__ int32_t begin() const
+    {
+        return end() - job.lines.shape.lanes * rows;
+    }
+    __device__ __forceinline__ int32_t end() const
+    {
+        const Shape &shape = job.lines.shape;
+
+        return job.rows - (shape.blocks - 1 - block) * shape.lanes * rows;
+    }
+
     __device__ __forceinline__ int place_of(int slot, int32_t row) const
     {
-        const int at = row + job.lines.shape.chunks() * rows - job.rows;
+        const int at = row - begin();
 
         return at / rows * pitch + at % rows * width + slot;
     }
@@ -128,14 +156,14 @@ template <typename Real> struct FiveColumns {
 
         if (slot < range.count) {
             visit(BlockSource<Real, 2, true>(job, range.first + slot), slot,
-                  threadIdx.x / vectors, blockDim.x / vectors);
+                  max(begin(), 0) + threadIdx.x / vectors, blockDim.x / vectors);
         }
     }
 };
 
 /* The chunk of a thread. */
-template <typename Real> struct FiveColumnChunk {
-    using Tile = FiveColumns<Real>;
+template <typename Real, bool IS_CLUSTER> struct FiveColumnChunk {
+    using Tile = FiveColumns<Real, IS_CLUSTER>;
     using Steps = FiveChunk<Real, Tile::rows>;
     using Number = Block<Real, 2>;
     using Row = typename Steps::Row;
@@ -231,34 +259,38 @@ template <typename Real> struct FiveColumnChunk {
     }
 };
 
-/* Grid: any number of blocks, each with one tile after the other. */
-template <typename Real>
+/* Grid: any number of blocks, or of clusters, each with one tile after the other. */
+template <typename Real, bool IS_CLUSTER>
 __global__ void
 __launch_bounds__(five_lines_threads)
     five_columns_kernel(const __grid_constant__ BlocksJob<Real> job)
 {
     using Number = Block<Real, 2>;
-    using Tile = FiveColumns<Real>;
-    using Chunk = FiveColumnChunk<Real>;
+    using Tile = FiveColumns<Real, IS_CLUSTER>;
+    using Chunk = FiveColumnChunk<Real, IS_CLUSTER>;
     extern __shared__ int4 shared[];
+    __shared__ typename Tile::Exchange exchange;
     __shared__ unsigned left[Tile::width];
-    const Tile tile = {job, reinterpret_cast<Real *>(shared)};
     const Shape &shape = job.lines.shape;
-    const ThreadPlace<Tile::rows> own(shape, 0);
+    const int32_t block = IS_CLUSTER ? static_cast<int32_t>(rank_in_cluster()) : 0;
+    const int64_t begin = IS_CLUSTER ? cluster_of_grid() : blockIdx.x,
+                  count = gridDim.x / shape.blocks;
+    const Tile tile = {job, reinterpret_cast<Real *>(shared), block};
+    const ThreadPlace<Tile::rows> own(shape, block);
 
-    tile.template load<Tile::all>(tile.systems(blockIdx.x));
+    tile.template load<Tile::all>(tile.systems(begin));
+    if constexpr (IS_CLUSTER) {
+        exchange.begin();
+    }
 #pragma unroll 1
-    for (int64_t number = blockIdx.x; number < job.tiles; number += gridDim.x) {
+    for (int64_t number = begin; number < job.tiles; number += count) {
         const SystemRange range = tile.systems(number),
-                          next = tile.systems(number + gridDim.x);
+                          next = tile.systems(number + count);
         ThreadPlace<Tile::rows> self = own;
         const bool is_idle = self.slot >= range.count || self.lane >= shape.lanes;
-        const bool reports = !is_idle && self.lane == 0; /* its system */
+        const bool is_first = !is_idle && self.lane == 0; /* of its system */
         Segment<Number> unit;
 
-        if (reports) {
-            left[self.slot] = 0;
-        }
         if (is_idle) {
             self.clear();
         }
@@ -270,9 +302,6 @@ __launch_bounds__(five_lines_threads)
         if (!is_idle) {
             chunk.complete();
             unit = chunk.eliminate();
-            if (chunk.steps.guard.is_unsafe != 0) {
-                atomicOr(&left[slot], 1u);
-            }
         }
         else {
             unit = Segment<Number>::closed(own_spike<Number>(), left_spike<Number>(),
@@ -281,18 +310,19 @@ __launch_bounds__(five_lines_threads)
         __syncthreads(); /* the systems have been read */
         tile.template load<Tile::all & ~Chunk::late>(next);
 
-        const JoinedEnds<Number> found = joined<Number, Tile::rows, false>(
-            shape, self, is_idle, job.is_definite, unit, nullptr);
+        const JoinedEnds<Number> found = joined<Number, Tile::rows, Tile::scope>(
+            shape, self, is_idle, job.is_definite, chunk.steps.guard.is_unsafe != 0, unit,
+            &exchange);
 
         if (!is_idle) {
-            if (found.is_bad) {
-                atomicOr(&left[slot], 1u);
+            if (is_first) {
+                left[slot] = found.is_bad;
             }
             chunk.substitute(found.ends);
         }
         __syncthreads(); /* x is complete */
         tile.store(range, left);
-        if (reports) {
+        if (is_first && block == 0) {
             const BlockSource<Real, 2, true> source(job, range.first + slot);
 
             if (left[slot] != 0) {

@@ -410,7 +410,7 @@ __launch_bounds__(five_lines_threads)
     using Number = Block<Real, 2>;
     using Chunk = FiveChunk<Real, ROWS>;
     extern __shared__ int4 shared[];
-    __shared__ JoinExchange<Number> exchange;
+    __shared__ WarpsExchange<Number> exchange;
     __shared__ unsigned left[five_lines_systems]; /* systems that blocks solve */
     const FiveLines<Real, ROWS, MAY_BE_ALIKE> lines = {job,
                                                        reinterpret_cast<Real *>(shared)};
@@ -426,28 +426,23 @@ __launch_bounds__(five_lines_threads)
         Segment<Number> unit;
 
         lines.load(range);
-        if (reports) {
-            left[slot] = 0;
-        }
         copies_done();
         tile.wait(); /* the systems are complete */
         if (!is_idle) {
             chunk.complete();
             unit = chunk.eliminate();
-            if (chunk.guard.is_unsafe != 0) {
-                atomicOr(&left[slot], 1u);
-            }
         }
         else {
             unit = Segment<Number>::closed(own_spike<Number>(), left_spike<Number>(),
                                            copy_row<Number>());
         }
-        const JoinedEnds<Number> found = joined<Number, ROWS, true>(
-            tile.shape, tile.self, is_idle, job.is_definite, unit, &exchange);
+        const JoinedEnds<Number> found = joined<Number, ROWS, JoinScope::block>(
+            tile.shape, tile.self, is_idle, job.is_definite, chunk.guard.is_unsafe != 0,
+            unit, &exchange);
 
         if (!is_idle) {
-            if (found.is_bad) {
-                atomicOr(&left[slot], 1u);
+            if (reports) {
+                left[slot] = found.is_bad;
             }
             chunk.substitute(found.ends);
         }

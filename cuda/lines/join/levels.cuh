@@ -59,6 +59,9 @@ struct Shape {
     }
 };
 
+/* Blocks of the clusters of decay.cuh, at most. */
+static constexpr int most_cluster_blocks = 16;
+
 /* The place of a thread. Idle threads, which have no system, have pads only. */
 template <int ROWS> struct ThreadPlace {
     int32_t slot;  /* system of the block */
@@ -268,6 +271,15 @@ template <typename Number, int ROWS, bool IS_FAST = false> struct Levels {
         not_dominant = other.not_dominant != 0;
     }
 
+    /* From the chunks of a system in this warp to y_left and y of the thread; close(segment) as
+     * that of join_block(). */
+    template <typename Close>
+    __device__ __forceinline__ Ends<Number> join_lanes(const ThreadPlace<ROWS> &self,
+                                                       const Close &close)
+    {
+        return over_lanes(self, own, close);
+    }
+
     /* From the chunks of a system in this block, a whole system, to y_left and y of the
      * thread. Without `shared` the system is in one warp. */
     template <typename... Shared>
@@ -283,7 +295,7 @@ template <typename Number, int ROWS, bool IS_FAST = false> struct Levels {
             return join_block(shape, self, shared..., close);
         }
         else {
-            return over_lanes(self, own, close);
+            return join_lanes(self, close);
         }
     }
 
