@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from math import prod
 from typing import Any, NamedTuple, cast
 
@@ -72,6 +72,8 @@ Array = NDArray[Any]
 # factors: 0.88 of the time of cut systems with 2 (4096 lines of 512 rows, one thread; 0.83 to 1 in
 # other sizes), 1 to 1.4 with 4.
 _MOST_SOLVED = 2
+# Couplings of systems that differ by no larger factor: all norms say where l and u vanish.
+_ALIKE = 1e3
 _SLICE = 2048  # systems whose norms are found at once, in memory that a processor caches
 _MOST_SUMS = 4  # the largest side of blocks whose products with vectors are sums of arrays
 # Row and column of the entries of a block of five diagonals, and their diagonals, for the blocks of
@@ -451,6 +453,8 @@ class Part:
         self._target = self._target.without_operands()
         self._blocks = {place: self._target.hold(block) for place, block in self._blocks.items()}
         self._on_host = {}
+        for name in ("_nothing", "_minus_lower"):  # which other streams do not have
+            self.__dict__.pop(name, None)
         return [s and s._replace(values=self._target.hold(s.values)) for s in spikes]
 
     @property
@@ -513,7 +517,7 @@ class Part:
         """Return l and u in the rows in which they count; None for those that are 0."""
         found: list[Spike | None] = []
         for is_left in (True, False):
-            if not self._last:
+            if not self._last or (is_left and not self._has_left):
                 found.append(None)
                 continue
             coupling = self.coupling[0] if is_left else self.right(self._last - self._kind.ends)
@@ -527,17 +531,24 @@ class Part:
         if not last:
             identity = -np.eye(self.side, dtype=self.dtype)
             axes = (..., *(None,) * len(self.batch))
-            target.write(to.l, self._zero())
+            target.write(to.l, self._nothing)
             target.write(to.u, target.upload(identity[axes]))
             target.write(to.a, self.coupling[0])
             target.write(to.b, self.middle(last))
             return
         (l_first, l_last), (u_first, u_last) = (self._ends_of(spike) for spike in spikes)
         lower = self.left(last)
-        target.write(to.l, l_first)
-        target.write(to.u, u_first)
-        less_product(target, to.a, self._zero(), lower, l_last)
-        less_product(target, to.b, self.middle(last), lower, u_last)
+        if l_last is None and u_last is None:
+            u_last = self._zero()  # the product is not finite if `lower` is not
+        for part, value in ((to.l, l_first), (to.u, u_first)):
+            target.write(part, self._nothing if value is None else value)
+        for part, base, value in (
+            (to.a, self._nothing, l_last),
+            (to.b, self.middle(last), u_last),
+        ):
+            target.write(part, base)
+            if value is not None:
+                less_product(target, part, part, lower, value, self._minus_lower)
 
     def reduce(
         self, rhs: Array, x: Array, to: Sequence[Array], code: int, threads: int
@@ -558,7 +569,7 @@ class Part:
             return None
         target.write(first, np.moveaxis(self._at(g, 0), -1, 0))
         before = np.moveaxis(self._at(g, last - self._kind.ends), -1, 0)
-        less_product(target, d, d, self.left(last), before)
+        less_product(target, d, d, self.left(last), before, self._minus_lower)
         return g
 
     def _solved(self, rhs: Array, x: Array, code: int, threads: int) -> Array | None:
@@ -684,8 +695,20 @@ class Part:
         assert operand is not None
         return operand
 
+    @cached_property
+    def _nothing(self) -> Array:
+        """A zero that broadcasts to blocks."""
+        return self._target.zeros((1,) * (2 + len(self.batch)), self.dtype)
+
+    @cached_property
+    def _minus_lower(self) -> Array | None:
+        """The negative of the block before the separator, on a device."""
+        return None if self._target.name == "cpu" else _minus(self._target, self.left(self._last))
+
     def _zero(self) -> Array:
-        return self._target.zeros((self.side, self.side, *self.batch), self.dtype)
+        found = self._target.empty((self.side, self.side, *self.batch), self.dtype)
+        self._target.write(found, self._nothing)
+        return found
 
     def _factored(self, rows: slice, code: int, threads: int) -> Factors:
         """Factor consecutive interior rows."""
@@ -777,6 +800,9 @@ class Part:
             size = self.side * _largest(self._seen(end)) * _largest(self._seen(beyond))
             if size <= eps**2 * least:
                 return spike, 0.0, 0.0
+            if largest <= _ALIKE * least:
+                start_size, middle_size = (_largest(self._seen(view)) for view in (start, middle))
+                return spike, 1.0, middle_size / start_size if start_size else 1.0
             with np.errstate(all="ignore"):
                 product = product_of(self._host(beyond), target.download(end))
                 residual = _largest_ratio(product, self._host(coupling))
@@ -792,12 +818,12 @@ class Part:
             self.factors = self._factored(self.interior, code, threads)
         return Spike(self.interior, solved(self.interior, self.factors, code)[0])
 
-    def _ends_of(self, spike: Spike | None) -> list[Array]:
-        """View l or u, (s, s, ...), in the first and in the last interior row."""
-        found = []
+    def _ends_of(self, spike: Spike | None) -> list[Array | None]:
+        """View l or u, (s, s, ...), in the first and in the last interior row; None for 0."""
+        found: list[Array | None] = []
         for row in (0, self._last - self._kind.ends):
             if spike is None or not spike.rows.start <= row < spike.rows.stop:
-                found.append(self._zero())
+                found.append(None)
             else:
                 found.append(self._columns_at(spike.values, row - spike.rows.start))
         return found
@@ -1028,10 +1054,12 @@ def _less_next(
 ) -> None:
     """Write `base` less c times the number of the next rank, for each rank that has one."""
     target.write(to, base)
+    count = len(c) if periodic else len(c) - 1
+    minus = None if target.name == "cpu" else _minus(target, c[:count])
     with np.errstate(all="ignore"):
-        for rank in range(len(c) if periodic else len(c) - 1):
-            own = to[rank]
-            less_product(target, own, own, c[rank], of[(rank + 1) % len(c)])
+        for rank in range(count):
+            own, less = to[rank], None if minus is None else minus[rank]
+            less_product(target, own, own, c[rank], of[(rank + 1) % len(c)], less)
 
 
 def _solve_whole(
@@ -1143,12 +1171,17 @@ def product_of(a: Array, b: Array) -> Array:
     return total
 
 
-def less_product(target: Target, to: Array, base: Array, a: Array, b: Array) -> None:
-    """Write `base` less a product, as of `product_of`, where the operands are used."""
+def less_product(
+    target: Target, to: Array, base: Array, a: Array, b: Array, minus: Array | None = None
+) -> None:
+    """Write `base` less a product, as of `product_of`, where the operands are used.
+
+    `minus`: -a on a device, if it is known.
+    """
     if target.name == "cpu":
         np.subtract(base, product_of(a, b), out=to)
         return
-    columns = _columns_of(_minus(target, a), b)
+    columns = _columns_of(_minus(target, a) if minus is None else minus, b)
     target.write_sum(to, base, [(column, b[k][None]) for k, column in enumerate(columns)])
 
 
