@@ -17,10 +17,10 @@
  * blocks of 2 take 0.86, 0.84 and 0.33 of the time, of 3 0.67, 0.45 and 0.44, and 128, 256 and 1000
  * blocks of 4 0.94, 0.95 and 0.57.
  *
- * Blocks of 2 in float64 and of 3 in float32 have their spikes in registers. The blocks before and after
+ * Blocks of 2 in float64 and of 3 and 4 in float32 have their spikes in registers. The blocks before and after
  * the diagonal of the next systems are then copied during the join: 0.9 of the time with 64 and 256 blocks
- * of 2 (36: 1.02), 0.91 to 0.96 with 64 to 1000 blocks of 3. Blocks of 3 in float64 would take 1.08 with 255
- * registers, of 2 in float32 1.02 to 1.07.
+ * of 2 (36: 1.02), 0.91 to 0.96 with 64 to 1000 blocks of 3, 0.96, 0.97 and 0.89 with 128, 256 and 1000 blocks of
+ * 4. Blocks of 3 in float64 would take 1.08 with 255 registers, of 2 in float32 1.02 to 1.07.
  *
  * Blocks of 3 do not begin at vectors, but are read as vectors of 16 bytes with the numbers around them:
  * 0.97 of the time of reads of single numbers in float64, which take two turns of the banks.
@@ -58,8 +58,7 @@ template <typename Real, int SIDE> struct BlocksInPlace {
     enum Operand { LOWER, DIAG, UPPER, RHS };
     /* Whether spikes stay in registers: the blocks before and after the diagonal of the next systems
      * are then copied during the join. */
-    static constexpr bool keeps = SIDE * sizeof(Real) > 8 &&
-                                  SIDE * sizeof(Real) <= 16 && SIDE < 4;
+    static constexpr bool keeps = SIDE * sizeof(Real) > 8 && SIDE * sizeof(Real) <= 16;
     static constexpr unsigned all = 1u << LOWER | 1u << DIAG | 1u << UPPER | 1u << RHS,
                               early = keeps ? 1u << LOWER | 1u << UPPER : 0;
     const BlocksJob<Real> &job;
