@@ -359,16 +359,12 @@ close_parts(const Shape &shape, int32_t block, bool is_definite,
  * its registers would be those of all that surrounds it. */
 template <typename Number, int ROWS, JoinScope SCOPE, typename Exchange>
 __device__ __noinline__ JoinedEnds<Number>
-joined_by_levels(const Shape &shape, int32_t block, bool is_idle, bool is_definite,
+joined_by_levels(const Shape &shape, const ThreadPlace<ROWS> self, bool is_definite,
                  bool is_bad, const Segment<Number> own, Exchange *shared)
 {
-    ThreadPlace<ROWS> self(shape, block);
     Levels<Number, ROWS, true> levels;
     Ends<Number> ends;
 
-    if (is_idle) {
-        self.clear();
-    }
     levels.own = own;
     levels.bad_pivot.is_definite = is_definite;
     levels.bad_pivot.row = is_bad ? 0 : BadPivot::none;
@@ -380,12 +376,12 @@ joined_by_levels(const Shape &shape, int32_t block, bool is_idle, bool is_defini
 
             if (has_place && self.lane == 0) {
                 in_block(*shared, self.slot % shape.blocks)
-                    .parts[self.slot / shape.blocks * shape.blocks + block] = {
+                    .parts[self.slot / shape.blocks * shape.blocks + self.block] = {
                     s, levels.bad_pivot.row != BadPivot::none};
             }
             cluster_sync();
             if (threadIdx.x < 32) {
-                close_parts(shape, block, is_definite, *shared);
+                close_parts(shape, self.block, is_definite, *shared);
             }
             cluster_sync();
             found = shared->ends[has_place ? self.slot : 0];
@@ -418,7 +414,7 @@ joined(const Shape &shape, const ThreadPlace<ROWS> &self, bool is_idle, bool is_
         return {units.ends, false};
     }
     const JoinedEnds<Number> found = joined_by_levels<Number, ROWS, SCOPE>(
-        shape, self.block, is_idle, is_definite, is_bad, own, shared);
+        shape, self, is_definite, is_bad, own, shared);
 
     return units.is_joined ? JoinedEnds<Number>{units.ends, false} : found;
 }
