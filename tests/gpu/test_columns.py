@@ -181,15 +181,16 @@ def test_so_many_columns_that_their_tiles_are_claimed(rng, dtype, rows, copies):
     assert (x == x[:, :1]).all()
 
 
-@pytest.mark.parametrize("rows", [15, 16, 17, 33, 48, 64, 65])
+@pytest.mark.parametrize("rows", [15, 16, 17, 33, 47, 48, 64, 65, 80, 81])
 @pytest.mark.parametrize("pivot", [False, None])
 @pytest.mark.parametrize("more", [5, 32])
-def test_many_columns_of_few_rows(rng, rows, pivot, more):
-    """Two threads solve each of so many columns of 33 to 64 rows, of 16 if rows begin anywhere."""
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_many_columns_of_few_rows(rng, dtype, rows, pivot, more):
+    """Two threads solve each of so many columns of few rows, in float32 if rows begin anywhere."""
     cupy = pytest.importorskip("cupy")
     count = 48 * cupy.cuda.Device().attributes["MultiProcessorCount"] + more
     index = np.arange(count) % 61
-    few = [a.T.copy() for a in oracle.dominant(rng, (61, rows))]
+    few = [a.T.copy() for a in oracle.dominant(rng, (61, rows), dtype)]
     few[0][0] = few[2][-1] = np.nan
     for a in few[:3]:
         a[rows // 3, 7] = 0

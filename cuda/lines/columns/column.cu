@@ -120,13 +120,15 @@ tiles_of(const ps_tridiag &t, const ColumnShape &shape)
 }
 
 /* Whether tiles are drawn from a work queue: if there are many for each multiprocessor,
- * and only one tile in advance must be known. For single blocks of float32 it was no
- * faster. */
+ * and only one tile in advance must be known. For single blocks of float32 it is no
+ * faster: 60 rows have 0.66 of the floor in place of 0.68, 37 rows 0.80 in place of 0.88. `short_step`:
+ * is_short_step(). */
 static bool
 uses_work_queue(const ps_tridiag &t, const ColumnShape &shape,
-                const ps_cuda_device *device)
+                const ps_cuda_device *device, bool short_step = false)
 {
-    return (shape.blocks > 1 || ps_dtype_size(t.dtype) > 4) && shape.chunk >= 16 &&
+    return (shape.blocks > 1 || ps_dtype_size(t.dtype) > 4 || short_step) &&
+           shape.chunk >= 16 &&
            pays_for_work_queue(tiles_of(t, shape), device->processors / shape.blocks);
 }
 
@@ -158,26 +160,43 @@ job_of(const ps_tridiag &t, const ColumnShape &shape, uint8_t *marks,
     return job;
 }
 
-/* Whether systems are solved by halves: real ones of 16 to 64 rows in float64, if there are many,
- * and those of 32 rows or fewer only where rows do not begin at 16 bytes: elsewhere 16 rows take
- * 1.17 and 32 rows 1.03 to 1.05 of the time of chunks. H200, parts of the floor, in brackets
- * without halves: 37 rows 0.82 (0.74), 60 rows 0.86 (0.81), of an odd number of systems 16 rows
- * 0.82 (0.71), 37 rows 0.80 (0.58), 60 rows 0.83 (0.70); with 91 systems for a multiprocessor 0.35
- * (0.23). 100 rows have 0.70 (0.73), and float32 0.63 to 0.70 (0.84 to 0.88 where rows begin at 16
- * bytes, otherwise 0.66 to 0.68). */
+/* Whether a step of float32 in single blocks draws its tiles from a work queue, without source and
+ * mask: 64, 75, 100 and 128 rows have 0.94, 0.90, 0.91 and 0.95 of the floor in place of 0.89, 0.90,
+ * 0.90 and 0.91, 512 rows 0.89 in place of 0.91 (H200). */
+static bool
+is_short_step(const ps_tridiag &t, const StepTerms &terms)
+{
+    constexpr int64_t most_rows = 128;
+
+    return !terms.is_flux && terms.kind() == StepKind::bare && t.rows <= most_rows;
+}
+
+/* Whether systems are solved by halves, if there are many: real ones of 16 to 80 rows in float32
+ * whose rows do not begin at 16 bytes; in float64 such of 16 to 64 rows, and all of 33 to 64 rows.
+ * H200, parts of the floor, in brackets without halves. float32, rows that begin anywhere: 16, 24,
+ * 37, 48, 60, 64, 75 rows 0.80 (0.77), 0.84 (0.73), 0.83 (0.67), 0.89 (0.66), 0.87 (0.67), 0.89
+ * (0.65), 0.86 (0.60), 100 rows 0.64 (0.70); aligned 16, 24, 37, 64 rows 0.82 (0.98), 0.84 (0.93),
+ * 0.84 (0.87), 0.94 (0.95). float64, anywhere: 16, 24, 37, 60 rows 0.99 (0.71 with 16), 0.98, 0.95
+ * (0.58), 0.93 (0.70); aligned 37 and 60 rows 0.98 (0.74), 0.96 (0.81), 16 and 24 rows as without;
+ * 100 rows 0.73 (0.73) and 0.85 (0.91). */
 static bool
 suits_halves(const ps_tridiag &t, const ps_cuda_device *device)
 {
     constexpr int64_t least_rows = 16, aligned_rows = 33, most_rows = 64,
-                      least_systems = 48;
+                      most_single_rows = 80, least_systems = 48;
     const bool is_aligned =
         access_of(t, {&t.lower, &t.diag, &t.upper, &t.rhs}) != ColumnAccess::elements;
     const auto is_near = [](const ps_stride &s) {
         return std::abs(s.row) <= INT32_MAX / static_cast<int64_t>(sizeof(double));
     };
 
-    return t.dtype == PS_F64 && (t.flags & (PS_PERIODIC | PS_ROW_SUMS)) == 0 &&
-           t.rows >= (is_aligned ? aligned_rows : least_rows) && t.rows <= most_rows &&
+    const bool has_rows =
+        t.dtype == PS_F32
+            ? !is_aligned && t.rows >= least_rows && t.rows <= most_single_rows
+            : t.dtype == PS_F64 && t.rows >= (is_aligned ? aligned_rows : least_rows) &&
+                  t.rows <= most_rows;
+
+    return has_rows && (t.flags & (PS_PERIODIC | PS_ROW_SUMS)) == 0 &&
            sharing_of(t) == 1 &&
            t.outer * t.inner >= least_systems * device->processors &&
            is_near(t.lower.stride) && is_near(t.diag.stride) && is_near(t.upper.stride) &&
@@ -192,7 +211,10 @@ solve(const ps_tridiag *t, const ColumnShape &shape, const ps_cuda_device *devic
         uses_work_queue(*t, shape, device) ? static_cast<uint32_t *>(work) : nullptr;
 
     if (suits_halves(*t, device)) {
-        return launch_column_halves(job_of<double>(*t, shape, marks, counter), stream);
+        return with_real(t->dtype, [&](auto zero) {
+            return launch_column_halves(job_of<decltype(zero)>(*t, shape, marks, counter),
+                                        stream);
+        });
     }
     return with_form(*t, [&](auto zero) {
         return launch_columns(job_of<decltype(zero)>(*t, shape, marks, counter), stream);
@@ -303,13 +325,23 @@ solve_flux(const ps_tridiag &t, const StepTerms &terms,
     return launch_flux_columns(job, stream);
 }
 
+size_t
+ps_cuda_step_column_work(const ps_tridiag *t, const StepTerms &terms,
+                         const ColumnShape &shape, const ps_cuda_device *device)
+{
+    return uses_work_queue(*t, shape, device, is_short_step(*t, terms))
+               ? work_queue_bytes(1)
+               : 0;
+}
+
 ps_status
 ps_cuda_step_column_solve(const ps_tridiag *t, const StepTerms &terms,
                           const ColumnShape &shape, const ps_cuda_device *device,
                           uint8_t *marks, void *work, cudaStream_t stream)
 {
-    uint32_t *const counter =
-        uses_work_queue(*t, shape, device) ? static_cast<uint32_t *>(work) : nullptr;
+    uint32_t *const counter = uses_work_queue(*t, shape, device, is_short_step(*t, terms))
+                                  ? static_cast<uint32_t *>(work)
+                                  : nullptr;
 
     return with_real(t->dtype, [&](auto zero) {
         using Real = decltype(zero);

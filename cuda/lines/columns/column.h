@@ -190,13 +190,17 @@ extern const lines::ShapedKernels<ColumnShape> ps_cuda_side_columns;
 /* Whether a step of real numbers, whose batch axes are merged, suits column kernels. */
 bool ps_cuda_step_column_accepts(const ps_tridiag *t, StepKind kind,
                                  const ps_cuda_device *device, ColumnShape *shape);
+/* Bytes of workspace of a step. */
+size_t ps_cuda_step_column_work(const ps_tridiag *t, const StepTerms &terms,
+                                const ColumnShape &shape, const ps_cuda_device *device);
 ps_status ps_cuda_step_column_solve(const ps_tridiag *t, const StepTerms &terms,
                                     const ColumnShape &shape,
                                     const ps_cuda_device *device, uint8_t *marks,
                                     void *work, cudaStream_t stream);
 
 /* column_halves.cu: enqueue the kernel of a job of real systems that are not periodic. */
-ps_status launch_column_halves(const ColumnJob<double> &job, cudaStream_t stream);
+template <typename Number>
+ps_status launch_column_halves(const ColumnJob<Number> &job, cudaStream_t stream);
 
 /* column_kernel.cuh: enqueue the kernel of a job. */
 template <typename Number>

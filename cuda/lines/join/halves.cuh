@@ -16,7 +16,7 @@ namespace pysolvers::join {
 
 using namespace device;
 
-/* Systems of a block, and its threads. */
+/* Systems of a block, and its threads, in most kernels. */
 enum { HALF_SYSTEMS = 32, HALF_THREADS = 2 * HALF_SYSTEMS };
 
 /* Rows that are loaded in advance. */
@@ -79,8 +79,8 @@ PS_LOAD_IF(double, "f64", "d")
 
 /* The next rows of a half, in registers. The pointers are those of the row after them; `left`
  * rows from there on are to be loaded. */
-template <typename Number> struct HalfRows {
-    static constexpr int count = half_ahead<Number>;
+template <typename Number, int COUNT = half_ahead<Number>> struct HalfRows {
+    static constexpr int count = COUNT;
     HalfRow<Number> row[count];
     const Number *lower, *diag, *upper, *rhs;
     int lower_row, diag_row, upper_row, rhs_row, left;
@@ -129,13 +129,15 @@ template <typename Number> struct HalfRows {
 
 /* Eliminate `columns` columns: eliminate(the next row, where the pivot row is kept) for each,
  * the pivot rows being `words` words in shared memory. Columns that are followed by others
- * are a multiple of the rows that are loaded in advance; after as many of them, end_group(). */
-template <int words, typename Number, typename Eliminate, typename Group>
+ * are a multiple of the rows that are loaded in advance; after as many of them, end_group().
+ * SYSTEMS: of the block. */
+template <int words, int SYSTEMS = HALF_SYSTEMS, typename Number, int COUNT,
+          typename Eliminate, typename Group>
 __device__ __forceinline__ void
-eliminate_half(HalfRows<Number> &rows, int columns, Number *kept,
+eliminate_half(HalfRows<Number, COUNT> &rows, int columns, Number *kept,
                const Eliminate &eliminate, const Group &end_group)
 {
-    constexpr int count = HalfRows<Number>::count, size = words * HALF_SYSTEMS;
+    constexpr int count = COUNT, size = words * SYSTEMS;
 
 #pragma unroll 1
     for (; columns > 0; columns -= count) {
@@ -155,14 +157,14 @@ eliminate_half(HalfRows<Number> &rows, int columns, Number *kept,
 
 /* The entries of a pivot row, divided by the pivot, in the columns after its own, 2 or 1, and
  * its right-hand side. `far` is used if there are two. */
-template <int words, typename Number>
+template <int words, int SYSTEMS = HALF_SYSTEMS, typename Number>
 __device__ __forceinline__ Number
 substituted(const Number *kept, Number near, Number far)
 {
-    Number x = kept[(words - 1) * HALF_SYSTEMS];
+    Number x = kept[(words - 1) * SYSTEMS];
 
     if constexpr (words == 3) {
-        x = fma(-kept[HALF_SYSTEMS], far, x);
+        x = fma(-kept[SYSTEMS], far, x);
     }
     return fma(-kept[0], near, x);
 }
@@ -170,18 +172,18 @@ substituted(const Number *kept, Number near, Number far)
 /* Substitute `columns` columns of a half and store x of all but the first one, `to` being the
  * place of x of the first. `near` and `far` are the unknowns after these columns, and become
  * those of the first two. */
-template <int words, typename Number>
+template <int words, int SYSTEMS = HALF_SYSTEMS, typename Number>
 __device__ __forceinline__ void
 substitute_half(const Number *kept, int columns, Number &near, Number &far, Number *to,
                 int64_t step, bool stores)
 {
-    constexpr int size = words * HALF_SYSTEMS;
+    constexpr int size = words * SYSTEMS;
     const Number *row = kept + (columns - 1) * size;
 
     to += (columns - 1) * step;
 #pragma unroll 4
     for (int i = columns - 1; i >= 0; i--) {
-        const Number x = substituted<words>(row, near, far);
+        const Number x = substituted<words, SYSTEMS>(row, near, far);
 
         far = near;
         near = x;

@@ -107,7 +107,7 @@ size_t
 ps_cuda_one_pass_work(const OnePassStep &step, const ps_cuda_device *device)
 {
     if (step.by_columns) {
-        return ps_cuda_columns.work(&step.t, step.columns, device);
+        return ps_cuda_step_column_work(&step.t, step.terms, step.columns, device);
     }
     return step.plan.work_queue ? work_queue_bytes(1) : 0;
 }
