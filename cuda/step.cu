@@ -180,6 +180,27 @@ struct OnePass {
 
 } // namespace
 
+/* The terms of the rows of a step, without its mask and what enters at its ends. */
+static StepTerms
+terms_of(const ps_step &s, double gain)
+{
+    const double h = s.step;
+    StepTerms terms = {};
+
+    terms.couple = 1;
+    if (s.kind == PS_STEP_THETA) {
+        terms.own = 1;
+        terms.couple = -h;
+        terms.product = (gain - 1) * h;
+        terms.weight = gain * h;
+    }
+    terms.source = s.source;
+    terms.is_flux = s.kind == PS_STEP_FLUX;
+    terms.step = h;
+    terms.gain = gain;
+    return terms;
+}
+
 /* Whether one pass solves a step. Not where all systems have one matrix, but for fluxes
  * along strided axes. */
 static bool
@@ -189,25 +210,13 @@ has_one_pass(const ps_step &s, ps_pivot pivot, const ps_cuda_device *device,
     const bool is_flux = s.kind == PS_STEP_FLUX;
     const bool has_one_matrix =
         !varies(s, &ps_stride::outer) && !varies(s, &ps_stride::inner);
-    const double h = s.step;
-    StepTerms terms = {};
+    StepTerms terms = terms_of(s, s.gain);
 
     if (device == nullptr || pivot == PS_PIVOT_ALWAYS || s.least.data != nullptr ||
         (s.t.flags & PS_ROW_SUMS) != 0 || (has_one_matrix && !is_flux)) {
         return false;
     }
-    terms.couple = 1;
-    if (s.kind == PS_STEP_THETA) {
-        terms.own = 1;
-        terms.couple = -h;
-        terms.product = (s.gain - 1) * h;
-        terms.weight = s.gain * h;
-    }
-    terms.source = s.source;
     terms.where = s.where;
-    terms.is_flux = is_flux;
-    terms.step = h;
-    terms.gain = s.gain;
     for (int end = 0; end < 2; end++) {
         terms.flux[end] = s.flux[end];
         terms.value[end] = s.value[end];
@@ -342,10 +351,12 @@ make_rows(const ps_step &s, const StepPlan &p, bool matrices, bool rhs,
         job.flux[end] = read(s.flux[end]);
         job.value[end] = read(s.value[end]);
     }
-    job.kind = static_cast<ps_step_kind>(s.kind);
+    const StepTerms terms = terms_of(s, p.gain);
+
+    job.is_flux = terms.is_flux;
     job.has_sums = (s.t.flags & PS_ROW_SUMS) != 0;
-    job.step = static_cast<real_of<Number>>(s.step);
-    job.gain = static_cast<real_of<Number>>(p.gain);
+    job.terms = step_numbers_of<Number>(terms);
+    job.fluxes = flux_rows_of<real_of<Number>>(terms);
     job.outside = static_cast<real_of<Number>>(p.outside);
     return launch_step_rows(job, stream);
 }

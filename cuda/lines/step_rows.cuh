@@ -34,28 +34,11 @@ is_inside(const Walked<const uint8_t> &where, const RowWalk<Number> &w,
     return *entry_at(where, w.by_row, at, j, row) != 0;
 }
 
-template <typename Real>
-__device__ __forceinline__ Real
-scaled(Real by, Real x)
-{
-    return by * x;
-}
-
-template <typename Real>
-__device__ __forceinline__ Complex<Real>
-scaled(Real by, Complex<Real> x)
-{
-    return {by * x.re, by * x.im};
-}
-
 /* The rows of the solve. */
 template <typename Number> struct StepRowsForm {
     static constexpr int at_once = 1;
+    using Made = join::Row<Number>;
     StepRowsJob<Number> job;
-
-    struct Made {
-        Number lower, diag, upper, rhs;
-    };
 
     template <int WIDTH>
     __device__ __forceinline__ void put(const WalkPlace &at,
@@ -108,60 +91,55 @@ template <typename Number> struct StepRowsForm {
                                          Number before, Number behind, Number source,
                                          Made &made) const
     {
-        const real_of<Number> h = job.step, more = job.gain - 1;
         const Number u = made.rhs;
 
-        if (job.kind == PS_STEP_THETA) {
-            const Number product =
-                job.has_sums ? made.lower * (before - u) + made.diag * u +
-                                   made.upper * (behind - u)
-                             : made.lower * before + made.diag * u + made.upper * behind;
-
-            made = {scaled(-h, made.lower), Number(1) - scaled(h, made.diag),
-                    scaled(-h, made.upper), u + scaled(job.gain * h, source)};
-            if (more != 0) { /* a product that is not finite is not multiplied by 0 */
-                made.rhs = made.rhs + scaled(more * h, product);
-            }
-        }
         if constexpr (!number_traits<Number>::is_complex) {
-            if (job.kind == PS_STEP_FLUX) {
+            if (job.is_flux) {
                 make_flux(at, j, row, before, behind, source, made);
+                return;
             }
         }
+        const Number left = job.has_sums ? before - u : before;
+        const Number right = job.has_sums ? behind - u : behind;
+
+        made = job.terms.row(made.lower, made.diag, made.upper, u,
+                             made.lower * left + made.diag * u + made.upper * right);
+        made.rhs = made.rhs + join::scaled(job.terms.weight, source);
     }
 
     __device__ __forceinline__ void make_flux(const WalkPlace &at, int j, int64_t row,
                                               Number before, Number behind, Number source,
                                               Made &made) const
     {
-        const Number h = job.step, u = made.rhs, d = made.diag;
+        const join::FluxRows<Number> &f = job.fluxes;
+        const Number u = made.rhs, d = made.diag;
         const Number lower = conductance(at, j, row - 1, made.lower, d);
         const Number upper = conductance(at, j, row + 1, made.upper, d);
-        Number sum = d, load = h * d * source;
-        Number loss = lower * (u - before) + upper * (u - behind);
+        Number sum = 0, load = 0;
+        const auto number = [&](const auto &operand, int64_t of_row) {
+            return *entry_at(operand, job.walk.by_row, at, j, of_row);
+        };
 
         for (int end = 0; end < 2; end++) {
-            if (row != end_row(at, j, end)) {
-                continue;
-            }
-            if (job.flux[end].data != nullptr) {
-                load += h * *entry_at(job.flux[end], job.walk.by_row, at, j, 0);
-            }
-            if (job.value[end].data != nullptr) {
-                const Walked<const Number> &faces =
-                    end == 0 ? job.walk.lower : job.walk.upper;
-                const Number k =
-                    h * *entry_at(faces, job.walk.by_row, at, j, row) * 2 / d;
+            if (row == end_row(at, j, end)) {
+                const join::FluxEntry<Number> e = f.entry(
+                    job.flux[end].data != nullptr,
+                    [&] { return number(job.flux[end], 0); },
+                    job.value[end].data != nullptr,
+                    [&] { return number(job.value[end], 0); },
+                    [&] {
+                        return number(end == 0 ? job.walk.lower : job.walk.upper, row);
+                    },
+                    [&] { return d; });
 
-                sum += k;
-                load += k * *entry_at(job.value[end], job.walk.by_row, at, j, 0);
-                loss += k * u;
+                sum += e.sum;
+                load += e.load;
             }
         }
-        made = {-lower, sum, -upper, d * u + job.gain * load};
-        if (job.gain != 1) {
-            made.rhs -= (job.gain - 1) * loss;
-        }
+        const auto flux = f.row(true, f.face(lower, before, u), d,
+                                f.face(upper, u, behind), u, source, sum, load);
+
+        made = {flux.lower, flux.diag, flux.upper, flux.rhs};
     }
 
     /* h K 2 / (d + d of the neighbour); K is 0 where there is none. */
@@ -171,7 +149,7 @@ template <typename Number> struct StepRowsForm {
         if (row < 0 || row >= job.walk.rows || face == 0) {
             return 0;
         }
-        return job.step * face * 2 /
+        return job.fluxes.step * face * 2 /
                (d + *entry_at(job.walk.diag, job.walk.by_row, at, j, row));
     }
 
@@ -202,7 +180,7 @@ template <typename Number> struct StepBlendForm {
 
             x.of[j] = !is_inside(job.where, job.walk, at, j, row) ? u
                       : job.gain == 0                             ? y
-                                      : u + scaled(job.gain, y - u);
+                                      : u + join::scaled(job.gain, y - u);
         }
         store_pack<WIDTH>(job.x, at, x);
     }

@@ -4,19 +4,15 @@
 #ifndef PS_CUDA_LINES_STEP_ROWS_H
 #define PS_CUDA_LINES_STEP_ROWS_H
 
+#include "lines/join/step_terms.cuh"
 #include "lines/row_walk.h"
 #include "ps_step.h"
 #include "runtime/engine.h"
 
 namespace pysolvers::lines {
 
-/* The rows of a ps_step, with the neighbours of u on the right-hand side instead of y:
- *
- *   (I - h A) x = u + gain h source + (gain - 1) h A u
- *   M x = d u + gain b - (gain - 1) (M u - d u),  b = d h source + h flux + k value
- *
- * for PS_STEP_THETA and PS_STEP_FLUX, whose matrix M is in row-sum form. A row outside is
- * a row of the identity, or of another number, with the right-hand side 0. */
+/* The rows of a ps_step, those of join/step_terms.cuh. A row outside is a row of the
+ * identity, or of another number, with the right-hand side 0. */
 template <typename Number> struct StepRowsJob {
     RowWalk<Number> walk;                   /* added: the source */
     Walked<Number> lower, diag, upper, rhs; /* to be written; null data: not */
@@ -26,9 +22,10 @@ template <typename Number> struct StepRowsJob {
     Walked<const int32_t> ends; /* null, or the first and the last inner row of a system
                                    as its rows 0 and 1 */
     Walked<const Number> flux[2], value[2];
-    ps_step_kind kind;
+    bool is_flux;
     bool has_sums; /* diag has the row sums of the matrix */
-    real_of<Number> step, gain;
+    join::StepNumbers<Number> terms;
+    join::FluxRows<real_of<Number>> fluxes;
     real_of<Number> outside; /* the diagonal of a row outside */
 };
 

@@ -474,7 +474,6 @@ struct StepColumn<FluxColumnJob<Real, KIND>, ROWS>
 #pragma unroll 1
         for (int end = 0; end < 2; end++) {
             const int32_t i = end == 0 ? first : last, row = self.start + i;
-            Real sum = 0, load = 0;
 
             if (i < self.pads || i >= ROWS) {
                 (end == 0 ? first : last) = -1;
@@ -484,16 +483,16 @@ struct StepColumn<FluxColumnJob<Real, KIND>, ROWS>
                 return is_masked ? Real(*place.at(operand, at)) : Real(g[ROWS + k + end]);
             };
 
-            if (f.flux[end].data != nullptr) {
-                load = f.step * number(at_flux, f.flux[end], 0);
-            }
-            if (f.value[end].data != nullptr) {
-                sum = 2 * f.step * number(at_outer_face, faces(end), row) *
-                      reciprocal(number(at_outer_d, job.t.diag, row));
-                load += sum * number(at_value, f.value[end], 0);
-            }
-            g[ROWS + at_sum + end] = sum;
-            g[ROWS + at_load + end] = load;
+            const FluxEntry<Real> e = f.entry(
+                f.flux[end].data != nullptr,
+                [&] { return number(at_flux, f.flux[end], 0); },
+                f.value[end].data != nullptr,
+                [&] { return number(at_value, f.value[end], 0); },
+                [&] { return number(at_outer_face, faces(end), row); },
+                [&] { return number(at_outer_d, job.t.diag, row); });
+
+            g[ROWS + at_sum + end] = e.sum;
+            g[ROWS + at_load + end] = e.load;
         }
     }
 
@@ -501,12 +500,7 @@ struct StepColumn<FluxColumnJob<Real, KIND>, ROWS>
     __device__ __forceinline__ FluxFace<Real> face(int i, Real k, Real u,
                                                    Real behind) const
     {
-        if constexpr (KIND == FluxKind::more) {
-            return job.terms.face(RowInside(inside, i).left, k, u, behind);
-        }
-        else {
-            return job.terms.face(k, u, behind);
-        }
+        return job.terms.template face_before<KIND>(inside, i, k, u, behind);
     }
 
     __device__ __forceinline__ Row<Number> make(int i, const FluxFace<Real> &lower,

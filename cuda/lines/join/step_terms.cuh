@@ -127,21 +127,40 @@ struct RowInside {
     }
 };
 
+/* by x, for a real number `by`. */
+template <typename Number>
+__device__ __forceinline__ Number
+scaled(real_of<Number> by, Number x)
+{
+    if constexpr (number_traits<Number>::is_complex) {
+        return {by * x.re, by * x.im};
+    }
+    else {
+        return by * x;
+    }
+}
+
 /* The numbers in the precision of the kernel. */
 template <typename Number> struct StepNumbers {
-    Number own, couple, product, weight;
+    real_of<Number> own, couple, product, weight;
     const uint32_t *words;
 
-    /* The row from its operands, without the source. */
+    /* The row from its coefficients, u, and its element of A u, without the source. */
+    __device__ __forceinline__ Row<Number> row(Number lower, Number diag, Number upper,
+                                               Number u, Number of_u) const
+    {
+        /* An element that is not finite is not multiplied by 0. */
+        const Number rhs = product != 0 ? u + scaled(product, of_u) : u;
+
+        return {scaled(couple, lower), Number(own) + scaled(couple, diag),
+                scaled(couple, upper), rhs};
+    }
+    /* The same from u of the row and its neighbours. */
     __device__ __forceinline__ Row<Number> row(Number lower, Number diag, Number upper,
                                                Number before, Number u,
                                                Number behind) const
     {
-        const Number sum = lower * before + diag * u + upper * behind;
-        /* A sum that is not finite is not multiplied by 0. */
-        const Number rhs = product != Number(0) ? u + product * sum : u;
-
-        return {couple * lower, own + couple * diag, couple * upper, rhs};
+        return row(lower, diag, upper, u, lower * before + diag * u + upper * behind);
     }
     /* The same with a mask. Without branches, so that the rows of a chunk overlap. */
     template <bool HAS_SOURCE>
@@ -166,8 +185,10 @@ template <typename Number>
 inline StepNumbers<Number>
 step_numbers_of(const StepTerms &t)
 {
-    return {static_cast<Number>(t.own), static_cast<Number>(t.couple),
-            static_cast<Number>(t.product), static_cast<Number>(t.weight), t.words};
+    using Real = real_of<Number>;
+
+    return {static_cast<Real>(t.own), static_cast<Real>(t.couple),
+            static_cast<Real>(t.product), static_cast<Real>(t.weight), t.words};
 }
 
 /* A face between two rows: k, and (gain - 1) k (u after it - u before it), which both rows
@@ -176,14 +197,15 @@ template <typename Real> struct FluxFace {
     Real k, old;
 };
 
-template <typename Real> struct FluxNumbers {
-    Real step, gain, more;     /* more: gain - 1 */
-    bool has_source, has_ends; /* has_ends: whether something enters through a face */
-    bool has_one_thickness;    /* for all systems; and then one diffusivity of a face */
-    bool has_one_diffusivity;
-    const uint32_t *words;
-    const int32_t *ends;
-    Input<Real> flux[2], value[2];
+/* What enters through an outer face: what is added to the row sum, and to the load. */
+template <typename Real> struct FluxEntry {
+    Real sum, load;
+};
+
+/* What the rows of fluxes are made with. */
+template <typename Real> struct FluxRows {
+    Real step, gain, more; /* more: gain - 1 */
+    bool has_source;
 
     /* 2 h / (d + d of the neighbour): k per K of a face. */
     __device__ __forceinline__ Real per_face(Real d, Real of_neighbour) const
@@ -203,6 +225,39 @@ template <typename Real> struct FluxNumbers {
         const FluxFace<Real> f = face(k, u, behind);
 
         return {is_inside ? f.k : Real(0), is_inside ? f.old : Real(0)};
+    }
+
+    /* The face before row i of a chunk. */
+    template <FluxKind KIND, typename Bits>
+    __device__ __forceinline__ FluxFace<Real> face_before([[maybe_unused]] Bits inside,
+                                                          [[maybe_unused]] int i, Real k,
+                                                          Real u, Real behind) const
+    {
+        if constexpr (KIND == FluxKind::more) {
+            return face(RowInside(inside, i).left, k, u, behind);
+        }
+        else {
+            return face(k, u, behind);
+        }
+    }
+
+    /* What enters through an outer face with flux(), or with value() behind it, into a row
+     * with the thickness d(); the face has the diffusivity outer(). */
+    template <typename Flux, typename Value, typename Outer, typename Thickness>
+    __device__ __forceinline__ FluxEntry<Real>
+    entry(bool has_flux, const Flux &flux, bool has_value, const Value &value,
+          const Outer &outer, const Thickness &d) const
+    {
+        FluxEntry<Real> e = {Real(0), Real(0)};
+
+        if (has_flux) {
+            e.load = step * flux();
+        }
+        if (has_value) {
+            e.sum = 2 * step * outer() * reciprocal(d());
+            e.load += e.sum * value();
+        }
+        return e;
     }
 
     /* The row from its faces. */
@@ -236,13 +291,27 @@ template <typename Real> struct FluxNumbers {
 };
 
 template <typename Real>
+inline FluxRows<Real>
+flux_rows_of(const StepTerms &t)
+{
+    return {static_cast<Real>(t.step), static_cast<Real>(t.gain),
+            static_cast<Real>(t.gain - 1), t.source.data != nullptr};
+}
+
+template <typename Real> struct FluxNumbers : FluxRows<Real> {
+    bool has_ends;          /* whether something enters through a face */
+    bool has_one_thickness; /* for all systems; and then one diffusivity of a face */
+    bool has_one_diffusivity;
+    const uint32_t *words;
+    const int32_t *ends;
+    Input<Real> flux[2], value[2];
+};
+
+template <typename Real>
 inline FluxNumbers<Real>
 flux_numbers_of(const StepTerms &t, bool has_one_thickness, bool has_one_diffusivity)
 {
-    FluxNumbers<Real> n = {static_cast<Real>(t.step),
-                           static_cast<Real>(t.gain),
-                           static_cast<Real>(t.gain - 1),
-                           t.source.data != nullptr,
+    FluxNumbers<Real> n = {flux_rows_of<Real>(t),
                            false,
                            has_one_thickness,
                            has_one_diffusivity,

@@ -386,12 +386,7 @@ struct StepTile<FluxJob<Real, KIND>, ROWS>
     __device__ __forceinline__ FluxFace<Real> face(int i, Real k, Real u,
                                                    Real after) const
     {
-        if constexpr (KIND == FluxKind::more) {
-            return job.terms.face(RowInside(inside, i).left, k, u, after);
-        }
-        else {
-            return job.terms.face(k, u, after);
-        }
+        return job.terms.template face_before<KIND>(inside, i, k, u, after);
     }
 
     __device__ __forceinline__ Row<Number> make(int i, const FluxFace<Real> &right) const
@@ -432,17 +427,19 @@ struct StepTile<FluxJob<Real, KIND>, ROWS>
             if (i < max(-self.start, 0) || i >= ROWS) {
                 continue;
             }
-            if (f.flux[end].data != nullptr) {
-                load_in[end] = f.step * *tiles.at(f.flux[end], system, 0);
-            }
-            if (f.value[end].data != nullptr) {
-                const Real outer = end == 0
-                                       ? *tiles.at(job.t.lower, system, self.start + i)
-                                       : at.upper[i * at.pitch];
+            const FluxEntry<Real> e = f.entry(
+                f.flux[end].data != nullptr,
+                [&] { return Real(*tiles.at(f.flux[end], system, 0)); },
+                f.value[end].data != nullptr,
+                [&] { return Real(*tiles.at(f.value[end], system, 0)); },
+                [&] {
+                    return Real(end == 0 ? *tiles.at(job.t.lower, system, self.start + i)
+                                         : at.upper[i * at.pitch]);
+                },
+                [&] { return Real(d_at[i * d_pitch]); });
 
-                sum_in[end] = 2 * f.step * outer * reciprocal(Real(d_at[i * d_pitch]));
-                load_in[end] += sum_in[end] * Real(*tiles.at(f.value[end], system, 0));
-            }
+            sum_in[end] = e.sum;
+            load_in[end] = e.load;
         }
     }
 };
