@@ -199,6 +199,35 @@ template <bool IS_CLUSTER, typename Job, typename Copies> struct RingLoader {
     }
 };
 
+/* The warp that copies. A slot is free when its store has read it. */
+template <bool IS_CLUSTER, typename Job, typename Copies>
+__device__ __forceinline__ void
+copy_tiles(const Job &job, RingState &state, const Copies &copies,
+           typename Job::Number *slots, int32_t rank)
+{
+    RingLoader<IS_CLUSTER, Job, Copies> loader = {job, state, copies, slots, rank};
+    RingPlace now = {0, 0};
+    const auto wait = [&] { return now.wait(state.done, job.shape.slots); };
+
+    loader.load();
+#pragma unroll 1
+    for (int32_t turn = 0; state.tiles[turn & 3] < job.tiles; turn++) {
+        const int64_t tile = state.tiles[turn & 3];
+
+        for (int q = 0; q < 3; q++) {
+            wait();
+        }
+        loader.release(3);
+#pragma unroll 1
+        for (int32_t side = 0; side < job.sides; side++) {
+            copies.store(slots + wait() * job.shape.numbers, side, tile);
+            commit_stores();
+            stores_read();
+            loader.release(1);
+        }
+    }
+}
+
 /* The ring of threads that copy for themselves, as far ahead as there are slots; other threads use
  * neither the parts of the slots nor the copies. `Copies` has tile(turn), and load(slot, q, side,
  * tile) of input q. */

@@ -47,9 +47,13 @@ shape_with(int64_t rows, int32_t bytes, bool by_threads, int32_t blocks,
            s->threads() <= most && set_slots(bytes, device, s);
 }
 
-/* Rows of 256 bytes for short systems, and in float64 for those that two blocks hold with more slots
- * than the fewest (10 sides of 200 rows take 0.88 of the time of one block with rows of 128 bytes).
- * Otherwise of 128 bytes, but of 256 if they begin anywhere. */
+/* The most blocks of clusters with rows of 256 bytes. */
+static constexpr int32_t most_wide = 8;
+
+/* Rows of 256 bytes for short systems, and in float64 for those that clusters hold, two blocks of them
+ * with more slots than the fewest (10 sides of 200 rows take 0.88 of the time of one block with rows of
+ * 128 bytes, of 512 rows in four blocks 0.88 of two blocks with such rows, of 1000 in eight 0.96 of
+ * four). Otherwise of 128 bytes, but of 256 if they begin anywhere. */
 static bool
 shape_by_column(int64_t rows, int32_t bytes, bool by_threads,
                 const ps_cuda_device *device, SideRing *s)
@@ -59,10 +63,16 @@ shape_by_column(int64_t rows, int32_t bytes, bool by_threads,
     };
     const bool is_short = divided_up(rows, ring_rows) <= ring_chunks / 2;
 
-    if (((by_threads || is_short) && with(1, 256)) ||
-        (!by_threads && bytes == 8 && !is_short && with(2, 256) &&
-         s->slots > least_slots)) {
+    if ((by_threads || is_short) && with(1, 256)) {
         return true;
+    }
+    for (int32_t wide = 2; !by_threads && bytes == 8 && wide <= most_wide; wide *= 2) {
+        if (with(wide, 256)) {
+            if (wide > 2 || s->slots > least_slots) {
+                return true;
+            }
+            break;
+        }
     }
     const int32_t row_bytes = by_threads ? 256 : 128;
     int32_t blocks = by_threads ? 2 : 1;
@@ -138,7 +148,8 @@ accepts(const ps_tridiag *t, const ps_cuda_device *device, SideRing *shape)
     }
     if (shape_by_column(t->rows, bytes, false, device, shape) &&
         map_operands(*t, *shape, &job)) {
-        const bool is_cluster = shape->blocks > 1 && shape->width * bytes == 128;
+        const bool is_cluster =
+            shape->blocks > 2 || (shape->blocks > 1 && shape->width * bytes == 128);
 
         return (!is_cluster || has_many_sides) && t->inner >= shape->width;
     }

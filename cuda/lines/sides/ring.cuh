@@ -7,15 +7,16 @@
  * kept as well, while the chunks of the next side are reduced and those of the one before are
  * substituted; one more warp copies, by tensor maps. Rows that do not begin at multiples of 16 bytes
  * are copied by the threads of the chunks, number by number, each for itself, and x is stored by
- * them. There is one barrier for each side. A cluster joins a side in two steps, by two sets of
- * threads: one sends the loads of the block, the other one finds y from those of all blocks. x may
- * be rhs. No pivoting: stable for diagonally dominant systems. From sm_90 on.
+ * them. There is one barrier for each side, of all threads but those of the warp that copies, which
+ * waits for the threads of the chunks alone. A cluster joins a side in two steps, by two sets of
+ * threads: one sends the loads of the block, the other one finds y from those of all blocks. A thread
+ * that joins reads the numbers of all units of its system before it writes. x may be rhs. No
+ * pivoting: stable for diagonally dominant systems. From sm_90 on.
  *
  * On an H200, parts of the speed of a copy of these words: up to 256 rows, 0.80 to 1.09 for 3 sides
  * and 0.79 to 1.05 for 10; in clusters with 512 to 2000 rows, 0.61 to 0.89 for 10; 0.42 to 0.72 where
  * rows begin anywhere, because of the stores. Fewer than four sides are faster in groups in clusters.
- * Not faster: in the thread that joins, numbers of four units that are read before others are
- * written (0.97 to 1.2 of the time); no other threads, but loads that are transposed in shared
+ * Not faster: no other threads, but loads that are transposed in shared
  * memory, so that neighbouring lanes join the chunks (0.99 to 1.45 up to 256 rows, in clusters 1.04
  * to 1.38 of groups of 3 sides, and 0.90 to 1.08 of 10); two steps for one block (0.99 to 1.03).
  */
@@ -29,6 +30,14 @@
 namespace pysolvers::sides {
 
 extern __shared__ __align__(128) int4 side_ring_memory[];
+
+/* Barrier of the threads that solve. */
+__device__ __forceinline__ void
+synchronize(const SideRing &s)
+{
+    __syncwarp();
+    asm volatile("bar.sync 1, %0;" ::"r"(s.solvers()) : "memory");
+}
 
 /* Units of a system, whose multipliers are in shared memory, `pitch` numbers from a unit to the
  * next one: arrays m, p, next, u. In the last unit, p, next and u are those of the whole: of
@@ -62,11 +71,11 @@ template <typename Number> struct RingUnits {
                                                   BadPivot &bad_pivot) const
     {
         panels::PanelElimination<Number> e;
-        Frame<Number> own = frame(0), front = own;
+        Frame<Number> own = frame(0), behind = frame(min(1, count - 1)), front = own;
 
 #pragma unroll 1
         for (int i = 0; i < count - 1; i++) {
-            const Frame<Number> behind = frame(i + 1);
+            const Frame<Number> coming = frame(min(i + 2, count - 1));
             panels::PanelRow<Number> r;
             Number up, v;
 
@@ -83,6 +92,7 @@ template <typename Number> struct RingUnits {
             next(i) = own.c;
             u(i) = up;
             own = behind;
+            behind = coming; /* read before the division */
         }
         if (first == count - 1) {
             front = own;
@@ -95,49 +105,79 @@ template <typename Number> struct RingUnits {
                 all.a, all.b, all.c};
     }
 
-    /* The load of all units from those of each. */
-    template <typename LoadOf>
-    __device__ __forceinline__ Load<Number> reduce(const LoadOf &load) const
+    /* The numbers g of all units but the last one, for y before the units; returns the last
+     * one of them. All numbers of at most MOST units are read before any is written. */
+    template <int MOST, typename LoadOf>
+    __device__ __forceinline__ Number eliminate(const LoadOf &load, Number before,
+                                                Number (&g)[MOST - 1]) const
     {
-        Number g(0), head(0), head_u(-1), front = load(first).first;
         Load<Number> own = load(0);
 
-#pragma unroll 4
-        for (int i = 0; i < count - 1; i++) {
-            const Load<Number> behind = load(i + 1);
+#pragma unroll
+        for (int i = 0; i < MOST - 1; i++) {
+            const int at = min(i, count - 1);
+            const bool is_inner = i < count - 1;
+            const Load<Number> behind = load(min(i + 1, count - 1));
+            const Number scale = is_inner ? p(at) : Number(0);
+            const Number left = is_inner ? m(at) : Number(-1);
 
-            g = p(i) * (own.d - next(i) * behind.first) - m(i) * g;
-            if (i >= first) {
-                head = head - head_u * g;
-                head_u = -(head_u * u(i));
-            }
+            before = scale * (own.d - next(at) * behind.first) - left * before;
+            g[i] = before;
             own = behind;
         }
-        return {front - u(count - 1) * head, own.d - m(count - 1) * g};
+        return before;
     }
 
-    /* y of all units: y(i) is read after it is written. */
-    template <typename LoadOf, typename At>
-    __device__ __forceinline__ void substitute(const LoadOf &load, Number y_left,
-                                               Number all, const At &y) const
+    /* The load of all units from those of each, from the numbers g for y = 0 before them. */
+    template <int MOST, typename LoadOf>
+    __device__ __forceinline__ Load<Number>
+    whole(const LoadOf &load, const Number (&g)[MOST - 1], bool has_first) const
     {
-        Number g = y_left;
-        Load<Number> own = load(0);
+        const Number d = load(count - 1).d - m(count - 1) * g[MOST - 2];
+        Number head(0), head_u(-1);
 
-#pragma unroll 4
-        for (int i = 0; i < count - 1; i++) {
-            const Load<Number> behind = load(i + 1);
+        if (!has_first) {
+            return {Number(0), d};
+        }
+#pragma unroll
+        for (int i = 0; i < MOST - 1; i++) {
+            const bool is_behind = i >= first && i < count - 1;
 
-            g = p(i) * (own.d - next(i) * behind.first) - m(i) * g;
-            y(i) = g;
-            own = behind;
+            head = head - (is_behind ? head_u : Number(0)) * g[i];
+            head_u = is_behind ? -(head_u * u(min(i, count - 1))) : head_u;
         }
-        y(count - 1) = all;
-#pragma unroll 4
-        for (int i = count - 2; i >= 0; i--) {
-            all = y(i) - u(i) * all;
-            y(i) = all;
+        return {load(first).first - u(count - 1) * head, d};
+    }
+
+    /* put(i, y) of all units, from the last to the first. */
+    template <int MOST, typename Put>
+    __device__ __forceinline__ void substitute(const Number (&g)[MOST - 1], Number all,
+                                               const Put &put) const
+    {
+        put(count - 1, all);
+#pragma unroll
+        for (int i = MOST - 2; i >= 0; i--) {
+            const bool is_inner = i < count - 1;
+            const Number behind = is_inner ? u(min(i, count - 1)) : Number(-1);
+
+            all = (is_inner ? g[i] : Number(0)) - behind * all;
+            if (is_inner) {
+                put(i, all);
+            }
         }
+    }
+
+    /* visit(most) with a constant that is not less than the number of units. */
+    template <typename Visit>
+    __device__ __forceinline__ auto with_most(const Visit &visit) const
+    {
+        if (count <= 4) {
+            return visit(std::integral_constant<int, 4>());
+        }
+        if (count <= 8) {
+            return visit(std::integral_constant<int, 8>());
+        }
+        return visit(std::integral_constant<int, 16>());
     }
 };
 
@@ -159,8 +199,11 @@ template <typename Number> struct RingCopies {
                       start - job.absent[q], side, full);
         }
     }
-    __device__ __forceinline__ void end(Arrivals &) const
+    __device__ __forceinline__ void end(Arrivals &full) const
     {
+        if (leads()) {
+            full.arrive();
+        }
     }
     __device__ __forceinline__ void store(const Number *from, int32_t side,
                                           int64_t tile) const
@@ -174,9 +217,6 @@ template <typename Number> struct RingCopies {
         }
     }
 };
-
-template <typename Number, bool IS_CLUSTER>
-using SideRingLoader = RingLoader<IS_CLUSTER, SideRingJob<Number>, RingCopies<Number>>;
 
 /* With four buffers: a block sends the messages of a side before all blocks have read those of the
  * third one before it. */
@@ -287,9 +327,18 @@ template <typename Number, bool IS_CLUSTER> struct RingJoiner {
     /* y of the chunks of a side, from their loads. */
     __device__ __forceinline__ void solve(int32_t side) const
     {
-        const Number y = closed(chunks.reduce(loads_of(side)));
+        const auto load = loads_of(side);
 
-        substitute(side, job.t.periodic ? y : Number(0), y);
+        chunks.with_most([&](auto most) {
+            Number g[most.value - 1];
+
+            chunks.template eliminate<most.value>(load, Number(0), g);
+            const Number y = close<most.value>(chunks, load, g);
+
+            store(side, job.t.periodic ? y : Number(0), [&](const auto &put) {
+                chunks.template substitute<most.value>(g, y, put);
+            });
+        });
     }
 
     /* The same in two steps of a cluster: the load of the block is sent; y is found from those of all
@@ -297,7 +346,13 @@ template <typename Number, bool IS_CLUSTER> struct RingJoiner {
     __device__ __forceinline__ void begin_side(int32_t side)
     {
         const int32_t width = job.shape.width, count = job.shape.blocks;
-        const RingLoad<Number> mine = {chunks.reduce(loads_of(side))};
+        const auto load = loads_of(side);
+        const RingLoad<Number> mine = {chunks.with_most([&](auto most) {
+            Number g[most.value - 1];
+
+            chunks.template eliminate<most.value>(load, Number(0), g);
+            return chunks.template whole<most.value>(load, g, true);
+        })};
 
         if (own == 0) {
             rounds.expect(count * width *
@@ -313,29 +368,62 @@ template <typename Number, bool IS_CLUSTER> struct RingJoiner {
         const int32_t width = job.shape.width;
         const RingLoad<Number> *const of_blocks = received();
         const auto of_block = [&](int b) { return of_blocks[b * width].load; };
-        Number *const ends = exchange.ends + own;
+        Number before(0), y(0); /* y before the block and its last one */
 
         rounds.wait();
         rounds.round++;
+        blocks.with_most([&](auto most) {
+            Number g[most.value - 1];
 
-        const Number last = closed(blocks.reduce(of_block));
-        const Number y_left = job.t.periodic ? last : Number(0);
+            blocks.template eliminate<most.value>(of_block, Number(0), g);
+            const Number last = close<most.value>(blocks, of_block, g);
 
-        blocks.substitute(of_block, y_left, last,
-                          [&](int b) -> Number & { return ends[b * width]; });
-        substitute(side, rank > 0 ? ends[(rank - 1) * width] : y_left,
-                   ends[rank * width]);
+            before = job.t.periodic ? last : Number(0);
+            blocks.template substitute<most.value>(g, last, [&](int b, Number of_b) {
+                y = b == rank ? of_b : y;
+                before = b == rank - 1 ? of_b : before;
+            });
+        });
+        const auto load = loads_of(side);
+
+        chunks.with_most([&](auto most) {
+            Number g[most.value - 1];
+
+            chunks.template eliminate<most.value>(load, before, g);
+            store(side, before, [&](const auto &put) {
+                chunks.template substitute<most.value>(g, y, put);
+            });
+        });
     }
 
   private:
-    __device__ __forceinline__ void substitute(int32_t side, Number y_left,
-                                               Number y) const
+    /* y of the last unit, which closes the system, from the numbers g for y = 0 before the
+     * units; g becomes those for y before them. */
+    template <int MOST, typename LoadOf>
+    __device__ __forceinline__ Number close(const RingUnits<Number> &of,
+                                            const LoadOf &load,
+                                            Number (&g)[MOST - 1]) const
+    {
+        const int last = of.count - 1;
+        const bool periodic = job.t.periodic;
+        const Number y = CloseFactor<Number>{of.p(last), of.next(last)}.solve(
+            of.template whole<MOST>(load, g, periodic));
+
+        if (periodic) {
+            of.template eliminate<MOST>(load, y, g);
+        }
+        return y;
+    }
+
+    /* y before the block and those that visit(put) finds. */
+    template <typename Visit>
+    __device__ __forceinline__ void store(int32_t side, Number y_left,
+                                          const Visit &visit) const
     {
         Number *const to = exchange.y + (side & 1) * values.all + values.at(0, own);
 
         to[0] = y_left;
-        chunks.substitute(loads_of(side), y_left, y,
-                          [&](int i) -> Number & { return to[(i + 1) * values.along]; });
+        visit([&](int i, Number y) { to[(i + 1) * values.along] = y; });
     }
     /* The loads of the blocks in this round. */
     __device__ __forceinline__ RingLoad<Number> *received() const
@@ -354,12 +442,6 @@ template <typename Number, bool IS_CLUSTER> struct RingJoiner {
     __device__ __forceinline__ const RingUnits<Number> &top() const
     {
         return IS_CLUSTER ? blocks : chunks;
-    }
-    __device__ __forceinline__ Number closed(const Load<Number> &all) const
-    {
-        const RingUnits<Number> &of = top();
-
-        return CloseFactor<Number>{of.p(of.count - 1), of.next(of.count - 1)}.solve(all);
     }
 };
 
@@ -473,11 +555,18 @@ template <typename Number> struct CopiedItems {
     RingState &state;
     Number *const slots;
     RingPlace place = {0, 0};
+    int32_t left = 0; /* the slot that the thread leaves next */
 
     /* The slot of the next item. */
     __device__ __forceinline__ Number *wait()
     {
         return slots + place.wait(state.full, s.slots) * s.numbers;
+    }
+    /* The thread no longer uses the next one of the items. */
+    __device__ __forceinline__ void leave()
+    {
+        state.done[left].arrive();
+        left = left + 1 < s.slots ? left + 1 : 0;
     }
 };
 
@@ -528,10 +617,10 @@ tile_of_turn(const SideRingJob<Number> &job, int32_t turn, uint32_t ticket)
                : (blocks > 1 ? cluster_of_grid() : blockIdx.x) + turn * step;
 }
 
-/* The roles of the warps of a block. All of them pass the same barriers: one after the elimination
- * of a tile's matrices, one after the reduction of its first side, one for each step, and one at
- * the end. Between two of them, side s + 1 is reduced, side s is joined, side s - 1 is substituted
- * and side s - 2 is stored. A cluster joins a side in two steps, so that it does not wait for the
+/* The roles of the warps of a block. All but the one that copies pass the same barriers: one after
+ * the elimination of a tile's matrices, one after the reduction of its first side, one for each step,
+ * and one at the end. Between two of them, side s - 1 is substituted, which the warp that copies then
+ * stores, side s is joined, and side s + 1 is reduced. A cluster joins a side in two steps, so that it does not wait for the
  * messages: the sides after the first two are one step later, and a tile has one step more. */
 template <typename Number, bool IS_CLUSTER, int ROW_BYTES, bool BY_THREADS>
 __device__ __forceinline__ void
@@ -557,15 +646,19 @@ work_on_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchan
         items.release(s.slots);
     }
 #pragma unroll 1
-    for (int32_t turn = 0; state.tiles[turn & 3] < job.tiles; turn++) {
-        const int64_t system = state.tiles[turn & 3] * s.width + worker.system;
+    for (int32_t turn = 0;; turn++) {
+        const Number *const lower = items.wait();
+        const int64_t tile = state.tiles[turn & 3],
+                      system = tile * s.width + worker.system;
         const bool there = works && system < job.t.inner;
         [[maybe_unused]] uint32_t ticket = 0;
 
+        if (tile >= job.tiles) {
+            break;
+        }
         if (BY_THREADS && threadIdx.x == 0 && job.work_queue != nullptr) {
             ticket = atomicAdd(job.work_queue, 1u);
         }
-        const Number *const lower = items.wait();
         const Number *const diag = items.wait();
         const Number *const upper = items.wait();
 
@@ -578,13 +671,18 @@ work_on_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchan
                 state.tiles[(turn + 3) & 3] = tile_of_turn(job, turn + 3, ticket);
             }
         }
-        __syncthreads();
+        else {
+            for (int q = 0; q < 3; q++) {
+                items.leave();
+            }
+        }
+        synchronize(s);
         Number *own = nullptr, *next = items.wait(), *last = nullptr;
 
         if (works) {
             worker.reduce(next, 0);
         }
-        __syncthreads();
+        synchronize(s);
         const bool solves =
             works && exchange.skip[(turn & 1) * s.width + worker.system] == 0;
 
@@ -600,7 +698,7 @@ work_on_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchan
                     worker.reduce(next, step + 1);
                 }
             }
-            __syncthreads();
+            synchronize(s);
             Number *const slot = IS_CLUSTER ? last : own;
 
             if (side >= 0) {
@@ -615,12 +713,13 @@ work_on_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchan
                         worker.substitute(slot, side & 1);
                     }
                     bulk_fence();
+                    items.leave();
                 }
             }
         }
         worker.base = exchange.next_base(worker.base, sides);
     }
-    __syncthreads();
+    synchronize(s);
 }
 
 template <typename Number, bool IS_CLUSTER>
@@ -636,17 +735,20 @@ join_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchange,
                                           0);
 
 #pragma unroll 1
-    for (int32_t turn = 0; state.tiles[turn & 3] < job.tiles; turn++) {
-        const int64_t first = state.tiles[turn & 3] * job.shape.width;
+    for (int32_t turn = 0;; turn++) {
+        synchronize(job.shape);
+        const int64_t tile = state.tiles[turn & 3];
 
-        __syncthreads();
+        if (tile >= job.tiles) {
+            break;
+        }
         if (ends) {
             joiner.rounds.round++; /* that of the matrices */
         }
         else if (joins) {
-            joiner.report(joiner.make(), first, turn & 1);
+            joiner.report(joiner.make(), tile * job.shape.width, turn & 1);
         }
-        __syncthreads();
+        synchronize(job.shape);
 #pragma unroll 1
         for (int32_t step = 0; step < sides + IS_CLUSTER; step++) {
             if constexpr (IS_CLUSTER) {
@@ -660,59 +762,9 @@ join_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchange,
             else if (joins) {
                 joiner.solve(step);
             }
-            __syncthreads();
+            synchronize(job.shape);
         }
         joiner.base = exchange.next_base(joiner.base, sides);
-    }
-    __syncthreads();
-}
-
-template <typename Number, bool IS_CLUSTER>
-__device__ __forceinline__ void
-copy_tiles(const SideRingJob<Number> &job, RingState &state,
-           const RingCopies<Number> &copies, SideRingLoader<Number, IS_CLUSTER> &loader)
-{
-    const int32_t slots = job.shape.slots, sides = job.sides;
-    int32_t slot = 0; /* of the next side that is stored */
-    int64_t last = -1;
-    const auto store = [&](int64_t tile, int32_t side) {
-        copies.store(loader.slots + slot * job.shape.numbers, side, tile);
-        commit_stores();
-        slot = slot + 1 < slots ? slot + 1 : 0;
-    };
-    int32_t turn = 0;
-
-#pragma unroll 1
-    for (; state.tiles[turn & 3] < job.tiles; turn++) {
-        const int64_t tile = state.tiles[turn & 3];
-
-        __syncthreads();
-        if (turn > 0) {
-            store(last, sides - 1);
-            stores_read_but<1>();
-            loader.release(1);
-        }
-        slot = (slot + 3) % slots;
-        __syncthreads();
-        stores_read();
-        loader.release(turn > 0 ? 4 : 3);
-#pragma unroll 1
-        for (int32_t step = 0; step < sides + IS_CLUSTER; step++) {
-            const int32_t side = step - 1 - IS_CLUSTER;
-
-            __syncthreads();
-            if (side >= 0) {
-                store(tile, side);
-                stores_read_but<1>();
-                loader.release(side > 0 ? 1 : 0);
-            }
-        }
-        last = tile;
-    }
-    __syncthreads();
-    if (turn > 0) {
-        store(last, sides - 1);
-        stores_read();
     }
 }
 
@@ -731,7 +783,7 @@ __launch_bounds__(side_ring_threads<Number>, 1)
     const RingExchange<Number> exchange(s, slots + s.slots * s.numbers);
 
     if (thread == 0) {
-        state.init(1);
+        state.init(s.workers());
         for (int turn = 0; BY_THREADS && turn < 3; turn++) {
             state.tiles[turn] = tile_of_turn(job, turn, 0);
         }
@@ -745,18 +797,13 @@ __launch_bounds__(side_ring_threads<Number>, 1)
     }
     if (!BY_THREADS && warp == s.threads() / 32 - 1) {
         const RingCopies<Number> copies = {job, rank * s.block_rows() - s.before};
-        SideRingLoader<Number, IS_CLUSTER> loader = {job, state, copies, slots, rank};
 
-        loader.load();
-        __syncthreads();
-        copy_tiles<Number, IS_CLUSTER>(job, state, copies, loader);
+        copy_tiles<IS_CLUSTER>(job, state, copies, slots, rank);
     }
     else if (warp >= s.workers() / 32) {
-        __syncthreads();
         join_tiles<Number, IS_CLUSTER>(job, exchange, state, rank, thread - s.workers());
     }
     else {
-        __syncthreads();
         work_on_tiles<Number, IS_CLUSTER, ROW_BYTES, BY_THREADS>(job, exchange, state,
                                                                  slots, rank);
     }

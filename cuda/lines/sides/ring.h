@@ -51,9 +51,14 @@ struct SideRing {
     {
         return (width + 31) / 32 * 32;
     }
+    /* All threads but those of the warp that copies. */
+    __host__ __device__ __forceinline__ int32_t solvers() const
+    {
+        return workers() + (blocks > 1 ? 2 : 1) * joiners();
+    }
     __host__ __device__ __forceinline__ int32_t threads() const
     {
-        return workers() + (blocks > 1 ? 2 : 1) * joiners() + (by_threads ? 0 : 32);
+        return solvers() + (by_threads ? 0 : 32);
     }
     int64_t tiles(const ps_tridiag &t) const
     {
@@ -101,7 +106,6 @@ template <typename Number> struct RingExchange {
     Number *load;  /* three turns of 2 arrays */
     Number *y;     /* two turns, of one row more: y before the block, y of the chunks */
     Number *block; /* 4 arrays over the blocks: their multipliers */
-    Number *ends;  /* over the blocks: y */
     RingFrame<Number>
         *frames; /* of the blocks; null: they are kept in a turn of the loads */
     RingLoad<Number> *loads; /* four turns */
@@ -125,8 +129,7 @@ template <typename Number> struct RingExchange {
         load = unit + 5 * all;
         y = load + 3 * turn;
         block = y + 2 * UnitArray(s, s.chunks + 1).all;
-        ends = block + 4 * sent;
-        skip = reinterpret_cast<uint8_t *>(ends + sent);
+        skip = reinterpret_cast<uint8_t *>(block + 4 * sent);
         end = skip + 2 * s.width;
     }
 

@@ -95,39 +95,6 @@ template <typename Number> struct RowCopies {
     }
 };
 
-/* The warp that copies. A slot is free when its store has read it, which is awaited after the next
- * store has begun. */
-template <typename Number>
-__device__ __forceinline__ void
-copy_tiles(const SideRowsJob<Number> &job, RingState &state, Number *slots)
-{
-    const RowCopies<Number> copies = {job};
-    RingLoader<false, SideRowsJob<Number>, RowCopies<Number>> loader = {job, state,
-                                                                        copies, slots, 0};
-    RingPlace now = {0, 0};
-    const auto wait = [&] { return now.wait(state.done, job.shape.slots); };
-
-    loader.load();
-#pragma unroll 1
-    for (int32_t turn = 0; state.tiles[turn & 3] < job.tiles; turn++) {
-        const int64_t tile = state.tiles[turn & 3];
-
-        for (int q = 0; q < 3; q++) {
-            wait();
-        }
-        stores_read();
-        loader.release(turn > 0 ? 4 : 3);
-#pragma unroll 1
-        for (int32_t side = 0; side < job.sides; side++) {
-            copies.store(slots + wait() * job.shape.numbers, side, tile);
-            commit_stores();
-            stores_read_but<1>();
-            loader.release(side > 0 ? 1 : 0);
-        }
-    }
-    stores_read();
-}
-
 /* The chunk of a thread. */
 template <typename Number, int ROWS> struct RowWorker {
     using Factor = SharedFactor<Number, ROWS>;
@@ -512,7 +479,9 @@ __launch_bounds__(side_rows_threads<Number, ROWS> + 32, 1)
         return;
     }
     if (warp == s.workers() / 32) {
-        copy_tiles(job, state, slots);
+        const RowCopies<Number> copies = {job};
+
+        copy_tiles<false>(job, state, copies, slots, 0);
     }
     else {
         solve_tiles<Number, ROWS>(job, state, exchange, slots);
