@@ -143,6 +143,7 @@ begin_section(const HeatBackward<Real> &s, int section, int64_t column, int pads
               Real (&x)[ROWS])
 {
     constexpr int at_once = ROWS <= 4 ? 4 : ROWS <= 8 ? 2 : 1;
+    constexpr int few_sections = 4; /* all sums are read, without a branch */
     const HeatSections<Real> &y = s.y;
     HeatPair<Real> in[ROWS];
 
@@ -161,20 +162,31 @@ begin_section(const HeatBackward<Real> &s, int section, int64_t column, int pads
             }
         }
     }
-#pragma unroll at_once
-    for (int from = 0; from < y.count; from++) {
-        const HeatWeights<Real> weight = y.table->weight[section][from];
-
-        if (weight.uu == Real(0) && weight.ux == Real(0) && weight.xu == Real(0) &&
-            weight.xx == Real(0)) {
-            continue; /* it does not count */
-        }
+    const auto add = [&](const HeatWeights<Real> &weight, int from) {
         const HeatPair<Real> *const sums = y.sums + from * y.columns + column;
 
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
             if (i >= pads) {
                 in[i] = weigh(weight, sums[i * s.nodes], in[i]);
+            }
+        }
+    };
+
+    if (y.count <= few_sections) {
+#pragma unroll at_once
+        for (int from = 0; from < y.count; from++) {
+            add(y.table->weight[section][from], from);
+        }
+    }
+    else {
+#pragma unroll 1
+        for (int from = 0; from < y.count; from++) {
+            const HeatWeights<Real> weight = y.table->weight[section][from];
+
+            if (weight.uu != Real(0) || weight.ux != Real(0) || weight.xu != Real(0) ||
+                weight.xx != Real(0)) {
+                add(weight, from);
             }
         }
     }
