@@ -180,7 +180,7 @@ begin_section(const HeatBackward<Real> &s, int section, int64_t column, int pads
         }
     }
     else {
-#pragma unroll 1
+#pragma unroll at_once
         for (int from = 0; from < y.count; from++) {
             const HeatWeights<Real> weight = y.table->weight[section][from];
 

@@ -80,7 +80,9 @@ def test_long_strips(name, shape, strips, scheme, dtype):
     dt = 0.5 / (4 if name == "pulse" else 1) / max(shape)
     here, there = pair(PROBLEMS[name](), shape, dt, scheme=scheme, strips=strips, dtype=dtype)
 
-    assert_same(here.step(40), there.step(40), 1e-12 if dtype == np.float64 else 5e-6)
+    # rounded coefficients add as much as 2 units of rounding in each of 80 sweeps
+    bound = 1e-12 if dtype == np.float64 else 160 * np.finfo(np.float32).eps
+    assert_same(here.step(40), there.step(40), bound)
     if name != "fronts":  # which has a side with a given flux
         assert here.result().kernel == "ratio fused"
 
