@@ -8,10 +8,10 @@
  * within its reach (heat_plane.h), and substitutes. 27 operations per node; 2 numbers per column are
  * stored by each block, and 4 reach of them are loaded.
  *
- * In float32: a step of 1024^2 nodes takes 6.8 us in place of the 10.9 of two sweeps, of 512^2 4.4 in place
- * of 7.3, of 2048^2 22.6 in place of 26.0 (r = 0.5, H200). In float64, with twice the words of sums and twice
- * the reach, 1024^2 nodes take 14.7 us in place of 13.5. Half of a step is the exchange: 4500 cycles from the
- * sums of a section to the boundary values of another one.
+ * In float32 a step of 1024^2 nodes takes 6.2 us in place of the 11.0 of two sweeps, of 512^2 4.3 in place of
+ * 8.2, of 2048^2 25.6 in place of 25.7 (r = 0.5, H200). In float64, with twice the words of sums and twice the
+ * reach, 1024^2 nodes take 14.7 us in place of 13.5. Half of a step is the exchange: 4500 cycles from the sums
+ * of a section to the boundary values of another one.
  */
 #ifndef PS_CUDA_HEAT_HEAT_RESIDENT_H
 #define PS_CUDA_HEAT_HEAT_RESIDENT_H
