@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import integer, require_flag
+from .._checks import require_flag
 from .._errors import SingularSystemError
 from .._options import OnSingular, check_choice, check_policy, check_threads
 from .._runtime.singular import Singular
@@ -946,16 +946,11 @@ def _rows_of(
         operands[n].ndim == 1 for n in ("rhs", "diag") if n in operands
     )
     if count == 1 and not is_known:
-        lengths = {n: (v.shape[-1], abs(_OFFSETS.get(n, 0))) for n, v in views.items()}
-        count = systems.rows_of_lines(operation, lengths, periodic=periodic)
-        if count == 1 and "rhs" not in operands:
-            raise systems.unknown_rows(operation, operands, axis, constant=0)
-    if rows is not None:
-        asked = integer("rows", rows)
-        if count not in (1, asked):
-            raise ValueError(f"{operation}: rows is {rows}, but the diagonals have {count} rows")
-        count = asked
-    return count
+        omitted = {name: abs(offset) for name, offset in _OFFSETS.items()}
+        count = systems.rows_of_lines(
+            operation, operands, views, axis, constant=0, omitted=omitted, periodic=periodic
+        )
+    return count if rows is None else systems.rows_as_asked(operation, rows, count, "diagonals")
 
 
 def _with_rows(

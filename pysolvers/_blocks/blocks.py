@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import integer, require_flag
+from .._checks import require_flag
 from .._errors import SingularSystemError
 from .._options import OnSingular, check_choice, check_policy, check_threads
 from .._runtime.arrays import real_of
@@ -823,17 +823,20 @@ def _also(singular: Singular, border: _Border, matrices: Matrices) -> Singular:
     return systems.with_last_row(singular, wrong, matrices.rows)
 
 
-def _one(*matrix: Array) -> int | None:
-    """Return 1 if each operand is one block row, else None."""
-    return 1 if all(a.shape[-3:-2] == (1,) for a in matrix) else None
+def _factored(
+    *matrix: Array, assume: Assume, pivot: bool | None, threads: int | None
+) -> BlockTridiagonalFactor:
+    """Factor matrices whose rows are those of their operands, also where each has one."""
+    rows = 1 if all(a.shape[-3:-2] == (1,) for a in matrix) else None
+    options: dict[str, Any] = {"assume": assume, "pivot": pivot, "threads": threads}
+    return factor_block_tridiagonal(*matrix, rows=rows, on_singular="ignore", **options)
 
 
 def log_determinants(
     *matrix: Array, assume: Assume, pivot: bool | None, threads: int | None
 ) -> Array:
     """Return log |det A|, NaN if singular or not positive definite as `assume` says."""
-    options: dict[str, Any] = {"assume": assume, "pivot": pivot, "threads": threads}
-    factor = factor_block_tridiagonal(*matrix, rows=_one(*matrix), on_singular="ignore", **options)
+    factor = _factored(*matrix, assume=assume, pivot=pivot, threads=threads)
     if factor._results is not None:
         values = factor.logdet()
     else:
@@ -849,8 +852,7 @@ def inverses(
     *matrix: Array, assume: Assume, pivot: bool | None, threads: int | None
 ) -> list[Array]:
     """Return the blocks of `BlockTridiagonalFactor.inverse_blocks`, NaN for singular matrices."""
-    options: dict[str, Any] = {"assume": assume, "pivot": pivot, "threads": threads}
-    factor = factor_block_tridiagonal(*matrix, rows=_one(*matrix), on_singular="ignore", **options)
+    factor = _factored(*matrix, assume=assume, pivot=pivot, threads=threads)
     blocks = list(factor.inverse_blocks())
     for system in factor._singular.systems:
         for block in blocks:
@@ -996,15 +998,12 @@ def _rows_of(
         if name in views and views[name].shape[-3] != 1 and count == 1:
             count = views[name].shape[-3]
     if count == 1 and rows is None:
-        lengths = {n: (v.shape[-3], int(n in ("lower", "upper"))) for n, v in views.items()}
-        count = systems.rows_of_lines(operation, lengths, periodic=periodic)
-        if count == 1 and "rhs" not in operands and operands["diag"].ndim != 3:
-            raise systems.unknown_rows(operation, operands, axis, constant=2)
+        omitted = {"lower": 1, "upper": 1}
+        count = systems.rows_of_lines(
+            operation, operands, views, axis, constant=2, omitted=omitted, periodic=periodic
+        )
     if rows is not None:
-        asked = integer("rows", rows)
-        if count not in (1, asked):
-            raise ValueError(f"{operation}: rows is {rows}, but the operands have {count} rows")
-        count = asked
+        count = systems.rows_as_asked(operation, rows, count, "operands")
     if count < 1:
         raise ValueError(f"{operation}: systems must have at least one row, got {count}")
     return count

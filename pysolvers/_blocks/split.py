@@ -674,7 +674,7 @@ class Part:
     def _seen(self, view: Array, place: int = 0) -> Array:
         """Return an array in memory of the host, which the next call uses for another one.
 
-        New memory would take longer than what it is filled with. `place`: which of three.
+        The allocation of new memory would take longer than the copy. `place`: which of three.
         """
         if not is_device_array(view):
             return view

@@ -7,7 +7,7 @@ right-hand sides have the rows and, of blocks, one axis last.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from math import prod
 from threading import get_ident
@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import axis_number
+from .._checks import axis_number, integer
 from .._errors import BackendError, raise_for_status
 from .._options import OnSingular, pivot_code
 from .._runtime.arrays import factor_axis, one_row
@@ -261,13 +261,27 @@ def broadcast_batch(named: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
         raise ValueError(f"the batch axes do not broadcast: {text}") from None
 
 
-def rows_of_lines(operation: str, lengths: dict[str, tuple[int, int]], *, periodic: bool) -> int:
+def rows_of_lines(
+    operation: str,
+    operands: dict[str, Array],
+    views: dict[str, Array],
+    axis: int,
+    *,
+    constant: int,
+    omitted: Mapping[str, int],
+    periodic: bool,
+) -> int:
     """Return the number of rows of systems whose diagonal and right-hand side are constant.
 
-    `lengths`: those of the operands, and how many entries they can omit.
+    Raise ValueError if operands without a right-hand side leave it open. `views`: the operands,
+    the rows before the last `constant` axes, which are those of an operand that is the same in all
+    rows. `omitted`: how many entries an operand can omit.
     """
+    lengths = {n: (v.shape[-1 - constant], omitted.get(n, 0)) for n, v in views.items()}
     found = {name: pair for name, pair in lengths.items() if pair[0] > 1}
     if not found:
+        if "rhs" not in operands and operands["diag"].ndim != constant + 1:
+            raise _unknown_rows(operation, operands, axis, constant)
         return 1
     fits = [{size, size if periodic else size + omitted} for size, omitted in found.values()]
     counts = sorted(set.intersection(*fits))
@@ -280,19 +294,24 @@ def rows_of_lines(operation: str, lengths: dict[str, tuple[int, int]], *, period
     return counts[0] if counts else max(size for size, _ in found.values())
 
 
-def unknown_rows(
-    operation: str, operands: dict[str, Array], axis: int, *, constant: int
+def _unknown_rows(
+    operation: str, operands: dict[str, Array], axis: int, constant: int
 ) -> ValueError:
-    """Return the error of factors whose operands do not tell the number of rows.
-
-    `constant` is the number of axes of an operand that is the same in all rows.
-    """
+    """Return the error of factors whose operands leave the number of rows open."""
     if any(array.ndim > constant for array in operands.values()):
         return one_row(operands, axis)
     return ValueError(
         f"{operation}: the operands are all {constant}-d, so the number of rows is unknown: "
         "pass rows=n"
     )
+
+
+def rows_as_asked(operation: str, rows: int, count: int, what: str) -> int:
+    """Return the argument `rows`, or raise; `what` have `count` rows, 1 if they are constant."""
+    asked = integer("rows", rows)
+    if count not in (1, asked):
+        raise ValueError(f"{operation}: rows is {rows}, but the {what} have {count} rows")
+    return asked
 
 
 def expanded(array: Array, shape: tuple[int, ...]) -> Array:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from .._runtime.device import Device
 from .._runtime.targets import DeviceTarget
 from ._group import Group
-from ._inbox import Inbox, inbox_of
-from ._links import ALIGNMENT, first_link
+from ._inbox import Inbox, inbox_of, padded
+from ._links import first_link
 from ._nccl import Nccl, nccl_of
 
 Array = NDArray[Any]
@@ -45,7 +45,7 @@ class DeviceEnds:
             link.exchange(self._operation, sends, receives, target)
             link.wait(self._operation, target)
             return found
-        pitch = pitch_of(mine.nbytes)
+        pitch = padded(mine.nbytes)
         with group._barrier(self._operation):
             link.prepare(target)
             for rank in others:
@@ -60,15 +60,10 @@ class DeviceEnds:
         """Do nothing: what has arrived was brought to its place when it arrived."""
 
 
-def pitch_of(nbytes: int) -> int:
-    """Return the bytes from the message of one rank to that of the next one."""
-    return -(-nbytes // ALIGNMENT) * ALIGNMENT
-
-
 def ends_of(group: Group, operation: str, target: DeviceTarget, nbytes: int) -> DeviceEnds:
     """Return how numbers of so many bytes, the same on all ranks, travel; collective."""
     device = Device(target.backend, target.ordinal, operation)
-    size = group.size * pitch_of(nbytes)
+    size = group.size * padded(nbytes)
     link = first_link(
         group,
         peers=lambda: inbox_of(group, operation, device, size),

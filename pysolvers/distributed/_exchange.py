@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from .._errors import DistributedError
 from .._runtime.fields import DeviceFields, Fields, Index
 from ._group import Group
-from ._inbox import Inbox
-from ._links import ALIGNMENT, link_of
+from ._inbox import Inbox, padded
+from ._links import link_of
 from ._parts import NcclParts
 
 Array = NDArray[Any]
@@ -352,5 +352,5 @@ def _places(field: Array, receives: Parts) -> tuple[dict[int, list[int]], int]:
     for rank, parts in receives.items():
         for at in parts:
             places.setdefault(rank, []).append(end)
-            end += -(-field[at].nbytes // ALIGNMENT) * ALIGNMENT
+            end += padded(field[at].nbytes)
     return places, end

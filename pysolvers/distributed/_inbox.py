@@ -29,11 +29,17 @@ from ._group import Group, host_name
 Array = NDArray[Any]
 
 _SLOTS = 2
-_ALIGNMENT = 512  # bytes
+#: Of arrays in a message between devices, in bytes.
+ALIGNMENT = 512
 _SLOT_BYTES = 16  # PS_PART_SLOT_BYTES of ps_part.h
 _MOST_PARTS = 8  # PS_MOST_PARTS
 _CALLS = 8  # bytes of the number of the last round in ps_part_clock
 _LATE = slice(3, 4)  # of its words of 4 bytes
+
+
+def padded(nbytes: int) -> int:
+    """Return the bytes from the start of an array in a message to that of the next one."""
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
 class Receiver(Protocol):
@@ -78,7 +84,7 @@ class Inbox:
         """
         if nbytes <= self.capacity:
             return True
-        capacity = -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+        capacity = padded(nbytes)
         with self._group.agreement(operation) as made:
             memory, answer = self._memory_of(capacity)
             made.own = memory.own

@@ -12,15 +12,12 @@ from .._errors import BackendError
 from .._runtime.backends import parse_device, require
 from .._runtime.device import Device
 from ._group import Group
-from ._inbox import Inbox, inbox_of
+from ._inbox import ALIGNMENT, Inbox, inbox_of
 from ._nccl import nccl_of
 from ._parts import NcclParts
 
 P = TypeVar("P")
 N = TypeVar("N")
-
-#: Of parts in a message between devices, in bytes.
-ALIGNMENT = 512
 
 
 def first_link(

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from .._runtime.device import Device, address_of
 from .._runtime.fields import DeviceFields, Index
 from ._group import Group
+from ._inbox import ALIGNMENT, padded
 from ._nccl import Nccl
 
 Array = NDArray[Any]
 
-_ALIGNMENT = 512  # bytes between the starts of two messages
 # NCCL copies single bytes between addresses that are not alike modulo 16, which takes longer than
 # to copy the part.
 _ALIKE = 16
@@ -54,7 +54,7 @@ class NcclParts:
 
     def reserve(self, operation: str, nbytes: int) -> None:
         """Make room for messages to all ranks of some bytes in all, and from them; collective."""
-        nbytes = (-(-nbytes // _ALIGNMENT) + self._group.size) * _ALIGNMENT
+        nbytes = padded(nbytes) + self._group.size * ALIGNMENT
         with self._group.agreement(operation):
             if self._memory is None or nbytes > self._memory.shape[1]:
                 self._memory = self._device.empty((2, nbytes), _OCTET, lasting=True)
@@ -131,5 +131,5 @@ class NcclParts:
                 copies.append((at, octets.view(view.dtype).reshape(view.shape)))
                 place += view.nbytes
             found[rank] = _Message(memory[start:place], copies)
-            place = -(-place // _ALIGNMENT) * _ALIGNMENT
+            place = padded(place)
         return found
