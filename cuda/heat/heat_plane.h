@@ -92,10 +92,10 @@ template <typename Real> struct HeatPlanePlan {
     size_t shared;
 };
 
-/* Bytes of workspace of a plan; 0 if the steps of `h` are not made in this way. */
+/* Bytes of workspace of a plan; 0 if these kernels do not make the steps of `h`. */
 size_t heat_plane_bytes(const ps_heat *h, const ps_cuda_device *device);
 
-/* A plan, not used if the steps are not made in this way; `memory` exists as long as the plan is in use. */
+/* A plan, not used if these kernels do not make the steps; `memory` exists as long as the plan is in use. */
 template <typename Real>
 ps_status heat_plan_plane(const ps_heat *h, const ps_cuda_device *device, void *memory,
                           cudaStream_t stream, HeatPlanePlan<Real> *plan);

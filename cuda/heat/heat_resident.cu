@@ -28,7 +28,7 @@ nodes_of(int warps, int kind)
 }
 constexpr int few_rows = 8;
 
-/* Bytes of shared memory besides that of the rows, at most. */
+/* Bytes of shared memory, without those of the rows, at most. */
 constexpr size_t static_shared = 4096;
 
 /* Cycles of the rows of a block: those of the instructions of all groups of chunks, of 4 schedulers, or of

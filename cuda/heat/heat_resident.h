@@ -52,15 +52,15 @@ template <typename Real> struct HeatResidentPlan {
     bool is_used;
     HeatResident<Real> resident;
     HeatLine<Real> line;
-    int32_t warps, chunk; /* of a block; nodes of x that a thread has */
+    int32_t warps, chunk; /* warps of a block; nodes along x of a thread */
     int32_t most_rows;    /* of a section */
     size_t shared;
 };
 
-/* Bytes of workspace of a plan; 0 if the steps of `h` are not made in this way. */
+/* Bytes of workspace of a plan; 0 if these kernels do not make the steps of `h`. */
 size_t heat_resident_bytes(const ps_heat *h, const ps_cuda_device *device);
 
-/* A plan, not used if the steps are not made in this way; `memory` exists as long as the plan is in use. */
+/* A plan, not used if these kernels do not make the steps; `memory` exists as long as the plan is in use. */
 template <typename Real>
 ps_status heat_plan_resident(const ps_heat *h, const ps_cuda_device *device, void *memory,
                              cudaStream_t stream, HeatResidentPlan<Real> *plan);
