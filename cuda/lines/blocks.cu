@@ -183,7 +183,7 @@ lines_of(const ps_blocks &b, const BlocksJob<Real> &job, const ps_cuda_device &d
     const int64_t rows = b.side == 0 ? (b.rows + 1) / 2 : b.rows;
     const int64_t chunks = divided_up(rows, int64_t(lines_rows));
     const int words = (b.side == 0 ? 5 * 2 : 3 * 4) + 2 * 2, arrays = b.side == 0 ? 7 : 5;
-    const bool by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
+    const bool by_row = job.is_by_row();
     BlocksLines t = {};
 
     if (b.pivot == PS_PIVOT_ALWAYS || b.side > 2 || !by_row || chunks <= few_chunks ||
@@ -240,7 +240,7 @@ in_place_of(const ps_blocks &b, const BlocksJob<Real> &job, const ps_cuda_device
     constexpr bool is_float = sizeof(Real) == 4;
     const int64_t chunks = divided_up(b.rows, int64_t(in_place_rows));
     const int64_t warps = divided_up(chunks, int64_t(32));
-    const bool by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
+    const bool by_row = job.is_by_row();
     BlocksLines t = {};
 
     if (b.side < 2 || b.rows < least_in_place[is_float][b.side - 2] ||
@@ -343,7 +343,7 @@ set_five_rows(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real> 
     const int64_t tiles = 2 * 6 * 32 * 64;
     const bool is_near =
         near_blocks * (bytes + reserved_bytes) <= device.shared_bytes_processor;
-    const bool by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
+    const bool by_row = job.is_by_row();
 
     job.has_tiles = by_row && are_whole(job, true) &&
                     tiled_rows_blocks * (bytes + tiles + reserved_bytes) <=
@@ -386,7 +386,7 @@ template <typename Real>
 static void
 set_five_lines(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real> &job)
 {
-    const bool by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
+    const bool by_row = job.is_by_row();
     const int32_t chunk = sizeof(Real) == 4 || b.rows >= long_line_rows ? 32 : 16;
     const int64_t chunks = divided_up(b.rows, int64_t(chunk));
     BlocksLines t = {};
@@ -437,7 +437,7 @@ static void
 set_five_columns(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real> &job)
 {
     constexpr int chunk = five_column_rows<Real>, width = five_column_width<Real>;
-    const bool by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
+    const bool by_row = job.is_by_row();
     const auto &filled = column_rows[sizeof(Real) == 4];
     const bool is_filled =
         std::any_of(std::begin(filled), std::end(filled),
@@ -602,12 +602,9 @@ template <typename Real>
 static bool
 is_divided(const ps_blocks &b, const BlocksJob<Real> &job, const ps_cuda_device &device)
 {
-    const bool are_side_by_side =
-        job.inner > 1 && std::abs(job.x.inner) < std::abs(job.x.row);
-
     return divided_bytes(b, device) > 0 &&
            job.outer * job.inner <
-               divided_systems(b.side, sizeof(Real), are_side_by_side) *
+               divided_systems(b.side, sizeof(Real), !job.is_by_row()) *
                    device.processors;
 }
 

@@ -2,6 +2,8 @@
 #ifndef PS_CUDA_LINES_BLOCKS_H
 #define PS_CUDA_LINES_BLOCKS_H
 
+#include <cstdlib>
+
 #include "device/operand.cuh"
 #include "lines/columns/column_shape.cuh"
 #include "ps_blocks.h"
@@ -182,6 +184,12 @@ template <typename Real> struct BlocksJob {
     columns::ColumnShape columns; /* then */
     bool has_columns;             /* five_columns.cuh */
     int64_t tiles;                /* of five_columns.cuh */
+
+    /* Whether the rows of a system, not the systems, are neighbours in memory. */
+    bool is_by_row() const
+    {
+        return inner == 1 || std::abs(x.row) < std::abs(x.inner);
+    }
 };
 
 /* blocks_reals.cu */

@@ -3,9 +3,6 @@
  */
 #include "lines/blocks_factor.h"
 
-#include <algorithm>
-#include <cstdlib>
-
 #include "runtime/math.cuh"
 
 namespace pysolvers::lines {
@@ -57,6 +54,13 @@ shape_of(const ps_blocks &b)
     return b.task == PS_BLOCKS_APPLY
                ? shape_of(b.side, b.rows, b.factor_outer * b.factor_inner)
                : shape_of(b.side, b.rows, b.outer * b.inner);
+}
+
+/* Of a solve that is divided. */
+static FactorShape
+divided_shape(const ps_blocks &b)
+{
+    return shape_of(b.side, b.rows, b.outer * b.inner, true);
 }
 
 static size_t
@@ -275,7 +279,7 @@ divided_bytes(const ps_blocks &b, const ps_cuda_device &device)
         systems >= most_divided_systems * device.processors) {
         return 0;
     }
-    const FactorShape shape = shape_of(b.side, b.rows, systems, true);
+    const FactorShape shape = divided_shape(b);
 
     return static_cast<size_t>(
         (shape.numbers + systems * shape.below(words_of_solve(shape.side))) *
@@ -288,7 +292,7 @@ solve_divided(const ps_blocks &b, const BlocksJob<Real> &rows, void *work,
               cudaStream_t stream)
 {
     const int64_t systems = b.outer * b.inner;
-    const FactorShape shape = shape_of(b.side, b.rows, systems, true);
+    const FactorShape shape = divided_shape(b);
     const int64_t side = shape.side, square = side * side;
     const int32_t last = shape.levels - 1;
     FactorJob<Real> jobs[factor_levels] = {};
@@ -299,8 +303,7 @@ solve_divided(const ps_blocks &b, const BlocksJob<Real> &rows, void *work,
     jobs[0].store = static_cast<Real *>(work);
     jobs[0].inner = jobs[0].factor_inner = rows.inner;
     jobs[0].outer_step = jobs[0].inner_step = 1;
-    jobs[0].are_side_by_side =
-        rows.inner > 1 && std::abs(rows.x.inner) < std::abs(rows.x.row);
+    jobs[0].are_side_by_side = !rows.is_by_row();
     for (int32_t l = 1; l <= last; l++) {
         const int64_t count = shape.level[l].rows;
         FactorJob<Real> &job = jobs[l];
