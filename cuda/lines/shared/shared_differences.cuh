@@ -44,7 +44,7 @@ template <typename Number, int ROWS> struct SharedDifferences {
 
   private:
     /* The values of the two rows before and after a chunk. */
-    struct Beside {
+    struct Neighbours {
         Number before[reach], after[reach];
     };
 
@@ -54,7 +54,7 @@ template <typename Number, int ROWS> struct SharedDifferences {
     {
         for (int r = 0; r < rounds; r++) {
             Number *const system = tile + skews.of(self.group + r * self.step);
-            const Beside beside = beside_of(system);
+            const Neighbours around = neighbours_of(system);
             Number end[ends];
 
 #pragma unroll
@@ -66,7 +66,7 @@ template <typename Number, int ROWS> struct SharedDifferences {
                 }
             }
             __syncwarp();
-            replace(system, beside);
+            replace(system, around);
             __syncwarp();
 #pragma unroll
             for (int k = 0; k < ends; k++) {
@@ -90,7 +90,7 @@ template <typename Number, int ROWS> struct SharedDifferences {
         const int reaches = 32 * ROWS, own = self.lane / ends, which = self.lane % ends;
         const int32_t begin = shape.rows - (shape.warps - self.warp) * reaches;
         const int32_t stop = begin + reaches;
-        const int32_t beside =
+        const int32_t neighbour =
             which < reach ? begin - reach + which : stop + which - reach;
         const int32_t row = by.row_of(which);
         const bool is_there = own < rounds;
@@ -101,7 +101,7 @@ template <typename Number, int ROWS> struct SharedDifferences {
 
         synchronize_team(); /* what the other warps have copied */
         if (is_there) {
-            value = of_lane[min(max(beside, 0), shape.rows - 1)];
+            value = of_lane[min(max(neighbour, 0), shape.rows - 1)];
         }
         if (has_end) {
             end = end_of(of_lane, which);
@@ -110,17 +110,17 @@ template <typename Number, int ROWS> struct SharedDifferences {
         for (int r = 0; r < rounds; r++) {
             Number *const system = first + r * shape.pitch + skews.of(r);
             const int from = ends * r + (self.lane > 0 ? reach : 0);
-            Beside beside = beside_of(system);
+            Neighbours around = neighbours_of(system);
 
 #pragma unroll
             for (int k = 0; k < reach; k++) {
                 const Number other = __shfl_sync(all_lanes, value, from + k);
 
-                beside.before[k] = self.lane == 0 ? other : beside.before[k];
-                beside.after[k] = self.lane == 31 ? other : beside.after[k];
+                around.before[k] = self.lane == 0 ? other : around.before[k];
+                around.after[k] = self.lane == 31 ? other : around.after[k];
             }
             __syncwarp();
-            replace(system, beside);
+            replace(system, around);
             __syncwarp();
         }
         if (has_end) {
@@ -175,7 +175,7 @@ template <typename Number, int ROWS> struct SharedDifferences {
     }
 
     /* The values around a chunk; those beyond the system do not count. */
-    __device__ __forceinline__ Beside beside_of(const Number *system) const
+    __device__ __forceinline__ Neighbours neighbours_of(const Number *system) const
     {
         const Number *const before =
             system + (self.start > 0 ? self.start - reach : self.source);
@@ -187,26 +187,27 @@ template <typename Number, int ROWS> struct SharedDifferences {
 
     /* Replace the rows of the chunk, with those of the ends and with pads, all of which are zeros
      * but for two; ends and pads are corrected after it. */
-    __device__ __forceinline__ void replace(Number *system, const Beside &beside) const
+    __device__ __forceinline__ void replace(Number *system,
+                                            const Neighbours &around) const
     {
         if (self.start > -ROWS && by.is_even()) {
-            sweep<true>(system + self.source, beside);
+            sweep<true>(system + self.source, around);
         }
         else if (self.start > -ROWS) {
-            sweep<false>(system + self.source, beside);
+            sweep<false>(system + self.source, around);
         }
     }
 
     template <bool IS_EVEN>
-    __device__ __forceinline__ void sweep(Number *row, const Beside &beside) const
+    __device__ __forceinline__ void sweep(Number *row, const Neighbours &around) const
     {
-        Number before2 = beside.before[0], before = beside.before[1];
+        Number before2 = around.before[0], before = around.before[1];
         Number own = row[0], after = row[1];
 
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
             const Number after2 =
-                i + 2 < ROWS ? row[i + 2] : beside.after[i + 2 < ROWS ? 0 : i + 2 - ROWS];
+                i + 2 < ROWS ? row[i + 2] : around.after[i + 2 < ROWS ? 0 : i + 2 - ROWS];
 
             row[i] = by.template inner<IS_EVEN>(before2, before, own, after, after2);
             before2 = before;
