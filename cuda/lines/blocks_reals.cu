@@ -20,10 +20,10 @@ launch_resident(Kernel kernel, const BlocksJob<Real> &job, int64_t tiles, int th
                 uint32_t shared_bytes, cudaStream_t stream, int cluster = 1)
 {
     int fit = 0;
-    const cudaError_t error = resident(kernel, threads, shared_bytes, cluster, &fit);
+    const ps_status status = resident(kernel, threads, shared_bytes, cluster, &fit);
 
-    if (error != cudaSuccess || fit == 0) {
-        return error != cudaSuccess ? ps_cuda_status(error) : PS_DEVICE_FAILURE;
+    if (status != PS_OK) {
+        return status;
     }
     Launch launch(std::min<int64_t>(tiles, fit) * cluster, threads, shared_bytes, stream);
 

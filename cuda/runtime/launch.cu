@@ -84,7 +84,7 @@ query_resident(const BlockKey &key, int *count)
     return cudaOccupancyMaxActiveClusters(count, key.kernel, &config);
 }
 
-cudaError_t
+ps_status
 ps_cuda_resident(const void *kernel, int threads, size_t shared, int cluster, int *count)
 {
     static thread_local Remembered<BlockKey, int, 32> resident;
@@ -93,19 +93,19 @@ ps_cuda_resident(const void *kernel, int threads, size_t shared, int cluster, in
 
     *count = 0;
     if (key.device == nullptr) {
-        return cudaErrorInvalidDevice;
+        return PS_DEVICE_FAILURE;
     }
     if (known == nullptr) {
         int found = 0;
         const cudaError_t error = query_resident(key, &found);
 
         if (error != cudaSuccess) {
-            return error;
+            return ps_cuda_status(error);
         }
         known = resident.add(key, found);
     }
     *count = *known;
-    return cudaSuccess;
+    return *count > 0 ? PS_OK : PS_DEVICE_FAILURE;
 }
 
 } // namespace pysolvers::runtime

@@ -43,9 +43,9 @@ let_next_kernel_in()
 cudaError_t ps_cuda_allow_shared(const void *kernel);
 
 /* launch.cu: do the same, and count the blocks of a kernel, or its clusters of `cluster`
- * blocks, that are resident on the current device at the same time. */
-cudaError_t ps_cuda_resident(const void *kernel, int threads, size_t shared, int cluster,
-                             int *count);
+ * blocks, that are resident on the current device at the same time; PS_DEVICE_FAILURE if none is. */
+ps_status ps_cuda_resident(const void *kernel, int threads, size_t shared, int cluster,
+                           int *count);
 
 template <typename Kernel>
 inline cudaError_t
@@ -55,7 +55,7 @@ allow_shared(Kernel kernel)
 }
 
 template <typename Kernel>
-inline cudaError_t
+inline ps_status
 resident(Kernel kernel, int threads, size_t shared, int cluster, int *count)
 {
     return ps_cuda_resident(reinterpret_cast<const void *>(kernel), threads, shared,

@@ -21,11 +21,11 @@ with_column_grid(Kernel kernel, const ColumnShape &shape, int64_t tiles, size_t 
 {
     const int threads = 32 * shape.warps;
     int fit = 0;
-    const cudaError_t error =
+    const ps_status status =
         resident(kernel, threads, bytes, IS_CLUSTER ? shape.blocks : 1, &fit);
 
-    if (error != cudaSuccess || fit == 0) {
-        return PS_DEVICE_FAILURE;
+    if (status != PS_OK) {
+        return status;
     }
     const int64_t rounds = divided_up(tiles, fit);
     Launch launch(divided_up(tiles, rounds) * shape.blocks, threads, bytes, stream);

@@ -419,8 +419,7 @@ compact_columns_resident(const CompactColumns<Real> &job, int pack)
     return with_columns_kernel(job, pack, [](auto kernel, size_t bytes) {
         int count = 0;
 
-        return runtime::resident(kernel, 32 * COMPACT_WARPS, bytes, 1, &count) ==
-                       cudaSuccess
+        return runtime::resident(kernel, 32 * COMPACT_WARPS, bytes, 1, &count) == PS_OK
                    ? count
                    : 0;
     });

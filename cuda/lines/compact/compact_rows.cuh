@@ -478,13 +478,13 @@ compact_rows_launch(const CompactRows<Real> &job, cudaStream_t stream)
     const size_t bytes = sizeof(Real) * 2 * 32 * COMPACT_ROWS * COMPACT_WARPS;
     const int64_t all = (job.tiles + COMPACT_WARPS - 1) / COMPACT_WARPS;
     int fit = 0;
-    const cudaError_t error =
+    const ps_status status =
         runtime::resident(kernel, 32 * COMPACT_WARPS, bytes, 1, &fit);
 
-    return error != cudaSuccess ? runtime::ps_cuda_status(error)
-           : fit == 0           ? PS_DEVICE_FAILURE
-                                : runtime::launch_closely(kernel, all < fit ? all : fit,
-                                                          32 * COMPACT_WARPS, bytes, stream, job);
+    return status == PS_OK
+               ? runtime::launch_closely(kernel, all < fit ? all : fit,
+                                         32 * COMPACT_WARPS, bytes, stream, job)
+               : status;
 }
 
 } // namespace pysolvers::compact

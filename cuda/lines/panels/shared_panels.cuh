@@ -92,11 +92,11 @@ panels_launch_clusters(PanelTeams<Number> teams, const SharedPanels<Number> &pan
     const auto kernel = panel_kernel<Number, PanelCluster<Number>, Source>;
     const size_t bytes = panel_bytes<Number>;
     int fit = 0;
-    const cudaError_t error =
+    const ps_status status =
         resident(kernel, PANEL_THREADS, bytes, static_cast<int>(teams.groups), &fit);
 
-    if (error != cudaSuccess || fit == 0) {
-        return PS_DEVICE_FAILURE;
+    if (status != PS_OK) {
+        return status;
     }
     const int64_t rounds = divided_up(panels.panels, fit);
 

@@ -197,11 +197,10 @@ launch_tiles(void (*kernel)(const AnyJob), AnyJob job, Top top, const Plan &plan
 {
     const int blocks = top == TOP_CLUSTER ? job.shape.blocks : 1;
     int fit = 0;
-    const cudaError_t error =
-        resident(kernel, plan.threads, plan.shared_bytes, blocks, &fit);
+    ps_status status = resident(kernel, plan.threads, plan.shared_bytes, blocks, &fit);
 
-    if (error != cudaSuccess || fit == 0) {
-        return PS_DEVICE_FAILURE;
+    if (status != PS_OK) {
+        return status;
     }
     if (plan.most_blocks > 0) {
         fit = std::min(fit, plan.most_blocks);
@@ -219,8 +218,7 @@ launch_tiles(void (*kernel)(const AnyJob), AnyJob job, Top top, const Plan &plan
     }
     /* those of devices are cleared by their blocks, those of halos before */
     if (job.work_queue != nullptr && top != TOP_DEVICES && job.parts.left == nullptr) {
-        const ps_status status = clear_work_queue(job.work_queue, 1, stream);
-
+        status = clear_work_queue(job.work_queue, 1, stream);
         if (status != PS_OK) {
             return status;
         }

@@ -175,14 +175,15 @@ pivot_run_rows(const PivotLaunch<Number> &launch, cudaStream_t stream)
                                                  : pivoted_rows_kernel<Number, true>;
     const int cluster = launch.plan.pass == PIVOT_EXCHANGE ? launch.plan.segments : 1;
     const bool waits = launch.plan.marks != nullptr || launch.plan.pass >= PIVOT_FINISH;
-    int places = 0;
+    int fit = 0;
+    const ps_status status =
+        resident(kernel, launch.threads, launch.shared, cluster, &fit);
 
-    if (resident(kernel, launch.threads, launch.shared, cluster, &places) !=
-        cudaSuccess) {
-        return PS_DEVICE_FAILURE;
+    if (status != PS_OK) {
+        return status;
     }
-    int64_t grid = std::min<int64_t>(launch.plan.tiles,
-                                     static_cast<int64_t>(std::max(places, 1)) * cluster);
+    int64_t grid = std::min(launch.plan.tiles, int64_t{fit} * cluster);
+
     if (launch.plan.spare != nullptr) {
         grid = std::min(grid, launch.plan.spare_blocks);
     }

@@ -320,9 +320,10 @@ launch_tiles(void (*kernel)(const Job), const Job &job, size_t others,
     const size_t bytes =
         others + static_cast<size_t>(s.slots) * s.numbers * sizeof(typename Job::Number);
     int fit = 0;
+    ps_status status = resident(kernel, s.threads(), bytes, s.blocks, &fit);
 
-    if (resident(kernel, s.threads(), bytes, s.blocks, &fit) != cudaSuccess || fit == 0) {
-        return PS_DEVICE_FAILURE;
+    if (status != PS_OK) {
+        return status;
     }
     const int64_t rounds = divided_up(job.tiles, fit);
     Launch launch(divided_up(job.tiles, rounds) * s.blocks, s.threads(), bytes, stream);
@@ -331,8 +332,7 @@ launch_tiles(void (*kernel)(const Job), const Job &job, size_t others,
         launch.in_clusters(s.blocks);
     }
     if (job.work_queue != nullptr) {
-        const ps_status status = clear_work_queue(job.work_queue, 1, stream);
-
+        status = clear_work_queue(job.work_queue, 1, stream);
         if (status != PS_OK) {
             return status;
         }
