@@ -2,7 +2,7 @@
  * shared memory.
  *
  * Clusters exist from sm_90 on. On other architectures a cluster is one block, and the
- * functions below that send or read are never called. The bytes of a message are
+ * functions below for other blocks are never called. The bytes of a message are
  * counted by a transaction barrier (Arrivals) of the receiver. The receiver therefore
  * waits for these bytes only, and needs no cluster barrier, whose fence would also wait
  * for the copies in flight.
@@ -77,7 +77,7 @@ cluster_wait()
 #endif
 }
 
-/* The address in block `rank` that corresponds to `shared` in this block. */
+/* The address in block `rank` that corresponds to `shared` in this block, for messages. */
 __device__ __forceinline__ unsigned
 address_in_block(const void *shared, unsigned rank)
 {
@@ -88,19 +88,17 @@ address_in_block(const void *shared, unsigned rank)
     return address;
 }
 
-/* The value of `*shared` in block `rank`; the caller needs a cluster_sync() before and
- * after. */
-__device__ __forceinline__ int
-read_from_block(const int *shared, unsigned rank)
+/* `shared` in block `rank`, for loads and stores between two calls of cluster_sync(). The reference is no
+ * address_in_block() as a pointer, which compilers take for one to the memory of this block. */
+template <typename T>
+__device__ __forceinline__ T &
+in_block(T &shared, unsigned rank)
 {
-    int value = *shared;
+    T *there = &shared;
 #if __CUDA_ARCH__ >= 900
-    asm volatile("ld.shared::cluster.s32 %0, [%1];"
-                 : "=r"(value)
-                 : "r"(address_in_block(shared, rank))
-                 : "memory");
+    asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(&shared), "r"(rank));
 #endif
-    return value;
+    return *there;
 }
 
 __device__ __forceinline__ void

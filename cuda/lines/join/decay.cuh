@@ -92,18 +92,6 @@ template <typename Number, int SYSTEMS> struct ClusterExchange {
     }
 };
 
-/* `*shared` of block `rank` of the cluster. */
-template <typename T>
-__device__ __forceinline__ T &
-in_block(T &shared, int rank)
-{
-    T *there = &shared;
-#if __CUDA_ARCH__ >= 900
-    asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(&shared), "r"(rank));
-#endif
-    return *there;
-}
-
 /* Whether the numbers are the same up to a unit of rounding; false for NaN. */
 template <typename Real, int COUNT>
 __device__ __forceinline__ bool

@@ -114,7 +114,7 @@ pivot_any_block(bool yes, int blocks)
     }
     cluster_sync(); /* written by all */
     if (static_cast<int>(threadIdx.x) < blocks) {
-        any = read_from_block(&found, threadIdx.x);
+        any = in_block(found, threadIdx.x);
     }
     const bool result = __syncthreads_or(any) != 0;
     cluster_sync(); /* read by all */
