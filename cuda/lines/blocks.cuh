@@ -408,22 +408,21 @@ solve_by_blocks(const BlocksJob<Real> &job,
     }
 }
 
-/* Grid: threads for outer * inner systems. */
-template <typename Real, int SIDE, bool IS_BANDS>
-__global__ void
-__launch_bounds__(blocks_threads)
-    blocks_kernel(const __grid_constant__ BlocksJob<Real> job)
-{
-    const int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    const int64_t systems = job.outer * job.inner;
+/* The operation of an element (runtime/elements.cuh) that is a system: solve it from row 0 on; if IS_BAD,
+ * only systems with a bad pivot, the first one of which is reported then. */
+template <typename Real, int SIDE, bool IS_BANDS, bool IS_BAD> struct BlocksInSequence {
+    BlocksJob<Real> job;
 
-    if (index < systems) {
+    __device__ __forceinline__ void operator()(int64_t index) const
+    {
         const BlockSource<Real, SIDE, IS_BANDS> source(job, index);
 
-        solve_by_blocks(job, source, index,
-                        kept_of(job, index, source.rows * (SIDE * SIDE + SIDE)));
+        if (!IS_BAD || source.info_at(index) > 0) {
+            solve_by_blocks(job, source, index,
+                            kept_of(job, index, source.rows * (SIDE * SIDE + SIDE)));
+        }
     }
-}
+};
 
 } // namespace pysolvers::lines
 

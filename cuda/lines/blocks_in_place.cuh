@@ -578,25 +578,6 @@ __launch_bounds__(in_place_threads, SIDE == 2 && sizeof(Real) == 4 ? 2 : 1)
     });
 }
 
-/* Grid: threads for outer * inner systems, of which those with a bad pivot are solved from row 0 on,
- * which reports their first bad pivot. */
-template <typename Real, int SIDE, bool IS_BANDS>
-__global__ void
-__launch_bounds__(blocks_threads)
-    blocks_in_sequence_kernel(const __grid_constant__ BlocksJob<Real> job)
-{
-    const int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-
-    if (index < job.outer * job.inner) {
-        const BlockSource<Real, SIDE, IS_BANDS> source(job, index);
-
-        if (source.info_at(index) > 0) {
-            solve_by_blocks(job, source, index,
-                            kept_of(job, index, source.rows * (SIDE * SIDE + SIDE)));
-        }
-    }
-}
-
 } // namespace pysolvers::lines
 
 #endif

@@ -9,6 +9,7 @@
 #include "lines/blocks_tiles.cuh"
 #include "lines/five_columns.cuh"
 #include "lines/five_turns.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::lines {
 
@@ -87,14 +88,14 @@ launch_five_lines(const BlocksJob<Real> &job, cudaStream_t stream)
     return job.is_alike ? with_rows(std::true_type{}) : with_rows(std::false_type{});
 }
 
-/* Solve the systems with a bad pivot from row 0 on. */
-template <typename Real, int SIDE, bool IS_BANDS>
+/* Solve all systems from row 0 on, or those with a bad pivot. */
+template <typename Real, int SIDE, bool IS_BANDS, bool IS_BAD>
 inline ps_status
 launch_in_sequence(const BlocksJob<Real> &job, cudaStream_t stream)
 {
-    return Launch(divided_up(job.outer * job.inner, blocks_threads), blocks_threads, 0,
-                  stream)
-        .run(blocks_in_sequence_kernel<Real, SIDE, IS_BANDS>, job);
+    return for_elements<blocks_threads>(
+        job.outer * job.inner, stream,
+        BlocksInSequence<Real, SIDE, IS_BANDS, IS_BAD>{job});
 }
 
 template <typename Real>
@@ -118,7 +119,7 @@ launch_in_place(const BlocksJob<Real> &job, cudaStream_t stream)
 
     return status != PS_OK || job.checks || job.info == nullptr
                ? status
-               : launch_in_sequence<Real, SIDE, false>(job, stream);
+               : launch_in_sequence<Real, SIDE, false, true>(job, stream);
 }
 
 template <typename Real, int SIDE, bool IS_BANDS>
@@ -166,22 +167,19 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
                 launch_systems(blocks_lines_kernel<Real, SIDE, IS_BANDS>, job, stream);
         }
     }
-    {
-        if (!job.pivots && job.is_tiled) {
-            const auto kernel = blocks_tiles_kernel<Real, SIDE, IS_BANDS>;
+    if (!job.pivots && job.is_tiled) {
+        const auto kernel = blocks_tiles_kernel<Real, SIDE, IS_BANDS>;
 
-            status = ps_cuda_status(allow_shared(kernel));
-            if (status == PS_OK) {
-                status = Launch(divided_up(systems, tile_systems), tile_threads,
-                                job.shared_bytes, stream)
-                             .run(kernel, job);
-            }
+        status = ps_cuda_status(allow_shared(kernel));
+        if (status == PS_OK) {
+            status = Launch(divided_up(systems, tile_systems), tile_threads,
+                            job.shared_bytes, stream)
+                         .run(kernel, job);
         }
     }
     if (!job.pivots && job.chunk == 0 && !job.has_rows && !job.is_tiled &&
         !job.lines.is_used && !job.by_columns && !job.has_columns) {
-        status = Launch(divided_up(systems, blocks_threads), blocks_threads, 0, stream)
-                     .run(blocks_kernel<Real, SIDE, IS_BANDS>, job);
+        status = launch_in_sequence<Real, SIDE, IS_BANDS, false>(job, stream);
     }
     return status == PS_OK && (job.pivots || job.checks)
                ? launch_pivoted<Real, SIDE, IS_BANDS>(job, stream)
@@ -209,7 +207,7 @@ inline ps_status
 launch_marked_side(const BlocksJob<Real> &job, cudaStream_t stream)
 {
     return job.checks ? launch_pivoted<Real, SIDE, IS_BANDS>(job, stream)
-                      : launch_in_sequence<Real, SIDE, IS_BANDS>(job, stream);
+                      : launch_in_sequence<Real, SIDE, IS_BANDS, true>(job, stream);
 }
 
 template <typename Real>
