@@ -247,7 +247,7 @@ make_step(Run &r, int64_t step, const Marks *marks)
 int64_t
 group_size(const ps_gceidd *g)
 {
-    const int64_t size = (int64_t(1) << 26) / static_cast<int64_t>(field_bytes(g));
+    const int64_t size = (int64_t(1) << 29) / static_cast<int64_t>(field_bytes(g));
 
     return size < 1 ? 1 : size > 64 ? 64 : size;
 }

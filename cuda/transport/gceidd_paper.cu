@@ -1,18 +1,22 @@
 /* gceidd_paper.cu - a sweep in the four kernels of the paper.
  *
  * The predictions are written to v. The coefficients and right-hand sides a, b, c, d of
- * all other rows are written to arrays, with the terms of known neighbours added to d.
- * One thread per strip solves them by the Thomas algorithm. Then the interfaces are
- * corrected. Neighbouring threads have neighbouring lines along y, where accesses are
- * coalesced, and neighbouring strips along x, where they are not. For that case the
- * strategy 3S has three stages, whose limits are those of the call: up to a number of
- * strips that the caches can serve, nothing is changed; with more strips, unused shared
- * memory is allocated to limit the number of resident blocks and thereby the demand for
- * cache; short strips exchange right-hand sides and solutions through shared memory. The
- * usual limits were measured on an H200 over grids of 128^2 to 2048^2 cells and 1 to 512
- * strips, where 3S is then never slower than naive. 14 words per
- * node and sweep. The elimination is that of the paper, with diagonals: a constant loses
- * digits in proportion to dt a/h^2. Foadaddini et al. 2022.
+ * all other rows are written to arrays, with the sum of a row in place of its diagonal.
+ * One thread per strip solves them by the Thomas algorithm, between the values of v
+ * before and after the strip. Then the interfaces are corrected. Neighbouring threads
+ * have neighbouring lines along y, where accesses are coalesced, and neighbouring strips
+ * along x, where they are not. For that case the strategy 3S has three stages, whose
+ * limits are those of the call: up to a number of strips that the caches can serve,
+ * nothing is changed; with more strips, unused shared memory is allocated to limit the
+ * number of resident blocks and thereby the demand for cache; short strips exchange
+ * right-hand sides and solutions through shared memory. The usual limits were measured
+ * on an H200 over grids of 128^2 to 2048^2 cells and 1 to 512 strips, where 3S is then
+ * never slower than naive. 14 words per node and sweep.
+ *
+ * Foadaddini et al. 2022, where the elimination has diagonals. Its rounding errors grow
+ * in proportion to dt a/h^2: in float32 a step of 1538 x 71 nodes was within 7e-6 to
+ * 2e-5 of float64 after 40 steps. With sums, for differences from the right-hand sides
+ * (eliminated_row()), it is within 2e-7 to 4e-7, with as many words and reciprocals.
  */
 #include "runtime/elements.cuh"
 #include "transport/gceidd_rows.cuh"
@@ -86,7 +90,7 @@ next_interface(const Sweep<Real> &s, int32_t p)
     return s.interface(static_cast<int32_t>(k));
 }
 
-/* Row p; the terms of known neighbours are added to d. */
+/* Row p, which is (a + b + c) V[p] - a V[p-1] - c V[p+1] = d: b is its sum. */
 template <typename Real>
 __device__ __forceinline__ void
 make_row(const Sweep<Real> &s, const Arrays<Real> &to, int32_t p, int32_t l)
@@ -94,8 +98,7 @@ make_row(const Sweep<Real> &s, const Arrays<Real> &to, int32_t p, int32_t l)
     const int32_t n = s.cells;
     const int64_t at = s.node(p, l);
     const Flow<Real> before = flow_at(s, p - 1, l), behind = flow_at(s, p, l);
-    const Real q = s.scheme == PS_GCEIDD_CFD ? divergence(s, p, l) : Real(0);
-    Real a = -before.right, c = -behind.left;
+    Real a = before.right, c = behind.left;
     Real d = right_side(s, Field<Real>{s, l}, p, l);
 
     if (p == 0) {
@@ -108,16 +111,8 @@ make_row(const Sweep<Real> &s, const Arrays<Real> &to, int32_t p, int32_t l)
         a += c;
         c = 0;
     }
-    if (p > 1 ? next_interface(s, p - 1) == p - 1 : p == 1 && !s.low.neumann) {
-        d = fma(-a, p > 1 ? s.v[at - s.along] : s.low.at(l), d);
-        a = 0;
-    }
-    if (p < n - 1 ? next_interface(s, p + 1) == p + 1 : p == n - 1 && !s.high.neumann) {
-        d = fma(-c, p < n - 1 ? s.v[at + s.along] : s.high.at(l), d);
-        c = 0;
-    }
     to.a[at] = a;
-    to.b[at] = 1 + q + behind.right + before.left;
+    to.b[at] = 1 + divergence(s, p, l);
     to.c[at] = c;
     to.d[at] = d;
 }
@@ -161,31 +156,48 @@ template <typename Real> struct Rows {
     }
 };
 
+/* V of the nodes before and after a strip; at an end of a line with a given derivative
+ * there is none, and the flow of the row to it is 0. */
+template <typename Real> struct KnownValues {
+    Eliminated<Real> before;
+    Real after;
+
+    __device__ __forceinline__ KnownValues(const Sweep<Real> &s, const Rows<Real> &strip,
+                                           int32_t l)
+    {
+        before = {};
+        if (strip.first > 0) {
+            before = {s.v[s.node(strip.first - 1, l)], Real(0), Real(1)};
+        }
+        after = strip.last < s.cells ? s.v[s.node(strip.last + 1, l)] : Real(0);
+    }
+};
+
 /* Solve the strip with a, b, c from row 0 on and d at d, in place; distances are
  * `step`. Returns true if some V is out of range. */
 template <typename Real>
 __device__ __forceinline__ bool
-solve_rows(const Sweep<Real> &s, const Arrays<Real> &rows, int32_t count, Real *d,
-           Real *v, int64_t d_step)
+solve_rows(const Sweep<Real> &s, const Arrays<Real> &rows, int32_t count,
+           const KnownValues<Real> &known, Real *d, Real *v, int64_t d_step)
 {
     const int64_t step = s.along;
-    Real c = 0, last = 0;
+    Eliminated<Real> last = known.before;
 
     for (int32_t k = 0; k < count; k++) {
-        const Real a = rows.a[k * step];
-        const Real r = reciprocal(fma(-a, c, rows.b[k * step]));
+        const Real sum = rows.b[k * step], z = d[k * d_step];
+        const Link<Real> link = eliminated_row(last, rows.a[k * step], rows.c[k * step],
+                                               sum, z, fma(-sum, z, z));
 
-        c = rows.c[k * step] * r;
-        last = fma(-a, last, d[k * d_step]) * r;
-        rows.c[k * step] = c;
-        d[k * d_step] = last;
+        rows.c[k * step] = link.c;
+        d[k * d_step] = link.d;
     }
+    Real value = known.after;
     bool grown = false;
 
     for (int32_t k = count - 1; k >= 0; k--) {
-        last = k == count - 1 ? last : fma(-rows.c[k * step], last, d[k * d_step]);
-        v[k * d_step] = last;
-        grown |= !s.has(last);
+        value = fma(rows.c[k * step], value, d[k * d_step]);
+        v[k * d_step] = value;
+        grown |= !s.has(value);
     }
     return grown;
 }
@@ -212,8 +224,9 @@ template <typename Real> struct Thomas {
         const int64_t at = s.node(strip.first, place.line);
         const Arrays<Real> rows = from_node(all, at);
 
-        const bool grown =
-            solve_rows(s, rows, strip.last - strip.first + 1, rows.d, s.v + at, s.along);
+        const bool grown = solve_rows(s, rows, strip.last - strip.first + 1,
+                                      KnownValues<Real>(s, strip, place.line), rows.d,
+                                      s.v + at, s.along);
 
         report_growth(s, grown);
     }
@@ -262,7 +275,8 @@ __launch_bounds__(block_threads)
         Real *const d = tile + own * pitch;
 
         solve_rows(s, from_node(all, s.node(strip.first, place.line)),
-                   strip.last - strip.first + 1, d, d, 1);
+                   strip.last - strip.first + 1, KnownValues<Real>(s, strip, place.line),
+                   d, d, 1);
     }
     __syncthreads();
     each([&](int64_t at, int32_t inside) { s.v[at] = tile[inside]; });

@@ -191,6 +191,42 @@ right_side(const Sweep<Real> &s, const Values &values, int32_t p, int32_t l)
     return s.terms == 0 ? u[0] : u[0] + source_at(s, p, l);
 }
 
+/* V of a row, d + c V of the row that is eliminated after it. */
+template <typename Real> struct Link {
+    Real d, c;
+};
+
+/* What the elimination of a row needs of the row that was eliminated before it: z, h, and S,
+ * its share. A known value has h = 0 and S = 1. */
+template <typename Real> struct Eliminated {
+    Real z, h, share;
+};
+
+/* The link of a row of which h is known. */
+template <typename Real>
+__device__ __forceinline__ Link<Real>
+link_of(Real z, Real h, Real c)
+{
+    return {fma(-c, z, z + h), c};
+}
+
+/* The link of a row with the flows from the row that was eliminated `last` and from the row
+ * that is eliminated next; with the row `sum` its right-hand side is sum z + f. The row
+ * becomes the last one. */
+template <typename Real>
+__device__ __forceinline__ Link<Real>
+eliminated_row(Eliminated<Real> &last, Real from_last, Real from_next, Real sum, Real z,
+               Real f)
+{
+    const Real sigma = fma(from_last, last.share, sum);
+    const Real r = fast_reciprocal(sigma + from_next);
+    const Real carried = fma(last.share, last.z - z, last.h);
+    const Real h = fma(from_last, carried, f) * r;
+
+    last = {z, h, sigma * r};
+    return link_of(z, h, from_next * r);
+}
+
 /* The corrected value from V after and before the interface, nearest first: the weights
  * are 2/3 and -1/6, written so that a constant keeps its bits. */
 template <typename Real>

@@ -117,25 +117,6 @@ struct StripThreadPlace {
     }
 };
 
-/* V = d + c V_before */
-template <typename Real> struct Link {
-    Real d, c;
-};
-
-/* What the elimination of a row needs of the row after it: z, h, and S, its share. A
- * known value has h = 0 and S = 1. */
-template <typename Real> struct Eliminated {
-    Real z, h, share;
-};
-
-/* The link of a row of which h is known. */
-template <typename Real>
-__device__ __forceinline__ Link<Real>
-link_of(Real z, Real h, Real c)
-{
-    return {fma(-c, z, z + h), c};
-}
-
 /* The node after the last strip: its value is known, or it has a row with the
  * derivative at the end. Returns its link. */
 template <typename Real, bool STEADY, typename Values>
@@ -372,15 +353,10 @@ template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
                                                Flow<Real> &behind, Real z)
     {
         const Flow<Real> before = flow_at(s, p - 1, l);
-        const Real q = divergence(s, p, l);
-        const Real sigma = fma(behind.left, next.share, 1 + q);
-        const Real r = fast_reciprocal(sigma + before.right);
-        const Real carried = fma(next.share, next.z - z, next.h);
-        const Real h = fma(behind.left, carried, -q * z) * r;
+        const Real q = divergence(s, p, l), left = behind.left;
 
-        next = {z, h, sigma * r};
         behind = before;
-        return link_of(z, h, before.right * r);
+        return eliminated_row(next, left, before.right, 1 + q, z, -q * z);
     }
 };
 
