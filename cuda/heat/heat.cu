@@ -10,7 +10,7 @@
 
 #include "device/number.cuh"
 #include "heat/heat_paper.h"
-#include "heat/heat_volume.h"
+#include "heat/heat_run.h"
 #include "runtime/backend.h"
 
 namespace pysolvers::heat {
@@ -26,7 +26,9 @@ group_size(const HeatRun<Real> &run)
 {
     const int64_t size = (int64_t{1} << 24) / heat_nodes(run.h);
 
-    return run.resident.is_used ? most_steps : size < 1 ? 1 : std::min(size, most_steps);
+    return run.forms.resident.is_used ? most_steps
+           : size < 1                 ? 1
+                                      : std::min(size, most_steps);
 }
 
 template <typename Real>
@@ -45,13 +47,13 @@ template <typename Real>
 ps_status
 step_plane(HeatRun<Real> &run, int64_t s, bool last)
 {
-    ps_status status = heat_plane_step(run.h, run.plane, s, run.stream);
+    ps_status status = heat_plane_step(run.h, run.forms.plane, s, run.stream);
 
     if (status == PS_OK) {
         status = run.clock.made(PS_HEAT_STAGE_X, last);
     }
     if (status == PS_OK && last) {
-        status = heat_plane_end(run.h, run.plane, s, run.stream);
+        status = heat_plane_end(run.h, run.forms.plane, s, run.stream);
     }
     return status == PS_OK ? run.clock.made(PS_HEAT_STAGE_Y, last) : status;
 }
@@ -60,7 +62,7 @@ template <typename Real>
 ps_status
 step_peaceman_rachford(HeatRun<Real> &run, int64_t s, bool last)
 {
-    if (run.plane.is_used) {
+    if (run.forms.plane.is_used) {
         return step_plane(run, s, last);
     }
     const ps_status status = sweep(run, 0, s, run.w, HEAT_EXTRAPOLATE, last);
@@ -76,13 +78,13 @@ template <typename Real>
 ps_status
 step_volume(HeatRun<Real> &run, int64_t s, bool last)
 {
-    ps_status status = heat_volume_forward(run, s);
+    ps_status status = heat_volume_forward(run.h, run.forms.volume, s, run.stream);
 
     if (status == PS_OK) {
         status = run.clock.made(PS_HEAT_STAGE_X, last);
     }
     if (status == PS_OK) {
-        status = heat_volume_backward(run, s);
+        status = heat_volume_backward(run.h, run.forms.volume, s, run.stream);
     }
     return status == PS_OK ? run.clock.made(PS_HEAT_STAGE_Z, last) : status;
 }
@@ -109,7 +111,7 @@ ps_status
 step_douglas_gunn(HeatRun<Real> &run, int64_t s, bool last)
 {
     const ps_status status =
-        run.is_volume ? step_volume(run, s, last) : step_stages(run, s, last);
+        run.forms.volume.is_used ? step_volume(run, s, last) : step_stages(run, s, last);
 
     return status == PS_OK ? heat_set_sides<Real>(run.h, s + 1, true, run.stream)
                            : status;
@@ -144,7 +146,7 @@ ps_status
 step_resident(HeatRun<Real> &run, int64_t s, int64_t count, bool last)
 {
     const ps_status status =
-        heat_resident_steps(run.h, run.resident, s, count, last, run.stream);
+        heat_resident_steps(run.h, run.forms.resident, s, count, last, run.stream);
 
     return status == PS_OK ? run.clock.made(PS_HEAT_STAGE_X, last) : status;
 }
@@ -209,16 +211,17 @@ make_steps(HeatRun<Real> &run, int64_t count, ps_heat_report *report)
     for (int64_t s = 0; status == PS_OK && s < count && !last;) {
         const bool is_interrupted = s % group == 0 && run.exec.poll != nullptr &&
                                     run.exec.poll(run.exec.poll_self) != 0;
-        const int64_t steps =
-            run.resident.is_used && !is_interrupted ? std::min(group, count - s) : 1;
+        const int64_t steps = run.forms.resident.is_used && !is_interrupted
+                                  ? std::min(group, count - s)
+                                  : 1;
 
         last = is_interrupted || s + steps == count;
         if (last) {
             status = run.clock.begin_last();
         }
         if (status == PS_OK) {
-            status = run.resident.is_used ? step_resident(run, s, steps, last)
-                                          : make_step(run, s, last);
+            status = run.forms.resident.is_used ? step_resident(run, s, steps, last)
+                                                : make_step(run, s, last);
         }
         s += steps;
         report->steps += status == PS_OK ? steps : 0;
@@ -270,15 +273,12 @@ kernel_of(const ps_heat *h)
     if (h->kernels == PS_HEAT_KERNELS_PAPER) {
         return heat_paper_kernel(h);
     }
-    if (on_chip && heat_resident_bytes(h, device) > 0) {
-        return "resident";
-    }
-    if (on_chip && heat_plane_bytes(h, device) > 0) {
-        return "plane";
-    }
-    const bool is_volume = on_chip && heat_volume_bytes(h, device) > 0;
+    const HeatForm form = on_chip ? heat_form(h, device) : HeatForm{};
 
-    for (int axis = 0; on_chip && !is_volume && axis < h->axes; axis++) {
+    if (form.name != nullptr) {
+        return form.name;
+    }
+    for (int axis = 0; on_chip && axis < h->axes; axis++) {
         on_chip = heat_is_on_chip(h, axis, device);
     }
     return on_chip ? "fused" : "partition";

@@ -255,29 +255,26 @@ launch(const ps_heat *h, const HeatPlanePlan<Real> &plan, int64_t s, cudaStream_
 
 } // namespace
 
+template <typename Real>
 size_t
-heat_plane_bytes(const ps_heat *h, const ps_cuda_device *device)
+HeatPlanePlan<Real>::bytes(const ps_heat *h, const ps_cuda_device *device)
 {
-    return with_real(h->dtype, [&](auto zero) {
-        using Real = decltype(zero);
-        const PlaneShape shape = shape_of<Real>(h, device);
+    const PlaneShape shape = shape_of<Real>(h, device);
 
-        return shape.sections == 0
-                   ? size_t{0}
-                   : heat_table_bytes<double>() + power_bytes<Real>(h) +
-                         wide_bytes<Real>(h) +
-                         2 * (weight_bytes<Real>(shape) + sum_bytes<Real>(h, shape));
-    });
+    return shape.sections == 0
+               ? size_t{0}
+               : heat_table_bytes<double>() + power_bytes<Real>(h) + wide_bytes<Real>(h) +
+                     2 * (weight_bytes<Real>(shape) + sum_bytes<Real>(h, shape));
 }
 
 template <typename Real>
 ps_status
-heat_plan_plane(const ps_heat *h, const ps_cuda_device *device, void *memory,
-                cudaStream_t stream, HeatPlanePlan<Real> *plan)
+HeatPlanePlan<Real>::make(const ps_heat *h, const ps_cuda_device *device, void *memory,
+                          cudaStream_t stream)
 {
     const PlaneShape shape = shape_of<Real>(h, device);
-    const HeatMatrix x = heat_matrix(h, 0), y = heat_matrix(h, 1);
-    HeatPlane<Real> &p = plan->plane;
+    const HeatMatrix y = heat_matrix(h, 1);
+    HeatPlane<Real> &p = plane;
     char *at = static_cast<char *>(memory);
     const auto take = [&](size_t bytes) {
         char *const own = at;
@@ -289,23 +286,21 @@ heat_plan_plane(const ps_heat *h, const ps_cuda_device *device, void *memory,
     if (shape.sections == 0) {
         return PS_OK;
     }
-    ps_status status = heat_make_line(
-        ps_cuda_heat_line_of(x.a, x.end, x.is_periodic, heat_unknowns(h, 0).count(),
-                             shape.chunk, sizeof(Real) == 4),
-        take(heat_table_bytes<double>()), stream, &plan->line);
+    ps_status status = heat_make_line(heat_axis_line(h, 0, shape.chunk),
+                                      take(heat_table_bytes<double>()), stream, &line);
     Real *const power = reinterpret_cast<Real *>(take(power_bytes<Real>(h)));
     const ps_cuda_heat_line upward = heat_plane_line(h, false);
 
-    plan->is_used = true;
-    plan->shared = shape.shared;
-    plan->chunk = shape.chunk;
+    is_used = true;
+    shared = shape.shared;
+    chunk = shape.chunk;
     p.nodes = h->nodes[0];
     p.own = static_cast<Real *>(h->w) + heat_unknowns(h, 1).begin * p.nodes;
     p.w = is_moved(h) ? reinterpret_cast<Real *>(take(wide_bytes<Real>(h))) : p.own;
     p.w_pitch = is_moved(h) ? wide_pitch<Real>(h) : p.nodes;
     p.parts = shape.parts;
     p.idle = shape.parts * shape.warps - shape.groups;
-    plan->warps = shape.warps;
+    warps = shape.warps;
     p.t = static_cast<Real *>(h->t) + heat_unknowns(h, 1).begin * p.nodes;
     p.begin = static_cast<int32_t>(heat_unknowns(h, 0).begin);
     p.end = static_cast<int32_t>(heat_unknowns(h, 0).end);
@@ -314,7 +309,7 @@ heat_plan_plane(const ps_heat *h, const ps_cuda_device *device, void *memory,
     p.reach = shape.reach;
     p.reads = shape.reads;
     p.pitch = shape.pitch;
-    p.is_near = plan->line.group_power < heat_plane_negligible<Real>;
+    p.is_near = line.group_power < heat_plane_negligible<Real>;
     p.ring = shape.ring;
     p.q = static_cast<Real>(upward.q);
     p.p = static_cast<Real>(upward.p);
@@ -325,19 +320,18 @@ heat_plan_plane(const ps_heat *h, const ps_cuda_device *device, void *memory,
         p.add[end] = static_cast<Real>(y.end[end].add);
     }
     p.power = power;
-    for (int order = 0; order < 2; order++) {
+    for (int k = 0; k < 2; k++) {
         auto *const weight =
             reinterpret_cast<HeatWeights<Real> *>(take(weight_bytes<Real>(shape)));
 
-        plan->order[order] = {weight, weight + shape.sections * shape.reads};
-        plan->sums[order] =
-            reinterpret_cast<HeatPair<Real> *>(take(sum_bytes<Real>(h, shape)));
+        order[k] = {weight, weight + shape.sections * shape.reads};
+        sums[k] = reinterpret_cast<HeatPair<Real> *>(take(sum_bytes<Real>(h, shape)));
     }
     return status == PS_OK ? for_threads<128>(2 * shape.sections, stream,
                                               MakePlaneOrders<Real, 2>{
                                                   {upward, heat_plane_line(h, true)},
                                                   p,
-                                                  {plan->order[0], plan->order[1]},
+                                                  {order[0], order[1]},
                                                   power})
                            : status;
 }
@@ -359,12 +353,11 @@ heat_plane_end(const ps_heat *h, const HeatPlanePlan<Real> &plan, int64_t s,
     return launch<HEAT_PLANE_LAST>(h, plan, s + 1, stream);
 }
 
-#define PS_INSTANTIATE(real)                                                            \
-    template ps_status heat_plan_plane(const ps_heat *, const ps_cuda_device *, void *, \
-                                       cudaStream_t, HeatPlanePlan<real> *);            \
-    template ps_status heat_plane_step(const ps_heat *, const HeatPlanePlan<real> &,    \
-                                       int64_t, cudaStream_t);                          \
-    template ps_status heat_plane_end(const ps_heat *, const HeatPlanePlan<real> &,     \
+#define PS_INSTANTIATE(real)                                                         \
+    template struct HeatPlanePlan<real>;                                             \
+    template ps_status heat_plane_step(const ps_heat *, const HeatPlanePlan<real> &, \
+                                       int64_t, cudaStream_t);                       \
+    template ps_status heat_plane_end(const ps_heat *, const HeatPlanePlan<real> &,  \
                                       int64_t, cudaStream_t);
 PS_INSTANTIATE(float)
 PS_INSTANTIATE(double)

@@ -81,24 +81,21 @@ template <typename Real> struct HeatPlane : HeatPlaneSections {
     HeatPair<Real> *sums;
 };
 
-/* The constants of all steps of a call. */
+/* The constants of all steps of a call: a form of a step (heat_run.h). */
 template <typename Real> struct HeatPlanePlan {
-    bool is_used;
+    static constexpr const char *name = "plane";
+    bool is_used = false;
     HeatPlane<Real> plane;
     HeatLine<Real> line;
     HeatPlaneOrder<Real> order[2];
     HeatPair<Real> *sums[2];
     int32_t chunk, warps; /* nodes of x that a thread has; of a block */
     size_t shared;
+
+    static size_t bytes(const ps_heat *h, const ps_cuda_device *device);
+    ps_status make(const ps_heat *h, const ps_cuda_device *device, void *memory,
+                   cudaStream_t stream);
 };
-
-/* Bytes of workspace of a plan; 0 if these kernels do not make the steps of `h`. */
-size_t heat_plane_bytes(const ps_heat *h, const ps_cuda_device *device);
-
-/* A plan, not used if these kernels do not make the steps; `memory` exists as long as the plan is in use. */
-template <typename Real>
-ps_status heat_plan_plane(const ps_heat *h, const ps_cuda_device *device, void *memory,
-                          cudaStream_t stream, HeatPlanePlan<Real> *plan);
 
 /* The kernel of step s; after that of the last step, the kernel that substitutes along y. */
 template <typename Real>

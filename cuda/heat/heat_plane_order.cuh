@@ -25,16 +25,23 @@ heat_is_uniform_plane(const ps_heat *h, const ps_cuda_device *device)
            h->k == nullptr && h->source.data == nullptr;
 }
 
-/* Lines along y, in the order of decreasing rows or of increasing ones. */
+/* Lines along an axis in chunks of `chunk` rows, in the order of decreasing rows or of increasing ones. */
 inline ps_cuda_heat_line
-heat_plane_line(const ps_heat *h, bool is_downward)
+heat_axis_line(const ps_heat *h, int axis, int chunk, bool is_downward = false)
 {
-    const HeatMatrix m = heat_matrix(h, 1);
+    const HeatMatrix m = heat_matrix(h, axis);
     const ps_cuda_heat_end end[2] = {m.end[is_downward ? 1 : 0],
                                      m.end[is_downward ? 0 : 1]};
 
-    return ps_cuda_heat_line_of(m.a, end, m.is_periodic, heat_unknowns(h, 1).count(), 1,
-                                h->dtype == PS_F32);
+    return ps_cuda_heat_line_of(m.a, end, m.is_periodic, heat_unknowns(h, axis).count(),
+                                chunk, h->dtype == PS_F32);
+}
+
+/* Lines along y that are cut into sections. */
+inline ps_cuda_heat_line
+heat_plane_line(const ps_heat *h, bool is_downward)
+{
+    return heat_axis_line(h, 1, 1, is_downward);
 }
 
 /* The sections of a line that each of `sections` reads. */

@@ -144,24 +144,22 @@ with_kernel(int warps, int chunk, int most_rows, const Call &call)
 
 } // namespace
 
+template <typename Real>
 size_t
-heat_resident_bytes(const ps_heat *h, const ps_cuda_device *device)
+HeatResidentPlan<Real>::bytes(const ps_heat *h, const ps_cuda_device *device)
 {
-    return with_real(h->dtype, [&](auto zero) {
-        using Real = decltype(zero);
-        const ResidentShape shape = shape_of<Real>(h, device);
+    const ResidentShape shape = shape_of<Real>(h, device);
 
-        return shape.sections.sections == 0
-                   ? size_t{0}
-                   : heat_table_bytes<double>() + weight_bytes<Real>(shape) +
-                         mailbox_bytes<Real>(h, shape);
-    });
+    return shape.sections.sections == 0
+               ? size_t{0}
+               : heat_table_bytes<double>() + weight_bytes<Real>(shape) +
+                     mailbox_bytes<Real>(h, shape);
 }
 
 template <typename Real>
 ps_status
-heat_plan_resident(const ps_heat *h, const ps_cuda_device *device, void *memory,
-                   cudaStream_t stream, HeatResidentPlan<Real> *plan)
+HeatResidentPlan<Real>::make(const ps_heat *h, const ps_cuda_device *device, void *memory,
+                             cudaStream_t stream)
 {
     const ResidentShape shape = shape_of<Real>(h, device);
 
@@ -169,31 +167,29 @@ heat_plan_resident(const ps_heat *h, const ps_cuda_device *device, void *memory,
         return PS_OK;
     }
     const HeatRange columns = heat_unknowns(h, 0);
-    const HeatMatrix x = heat_matrix(h, 0), y = heat_matrix(h, 1);
+    const HeatMatrix y = heat_matrix(h, 1);
     const ps_cuda_heat_line l = heat_plane_line(h, false);
     const int64_t first = heat_unknowns(h, 1).begin * h->nodes[0] + columns.begin;
-    HeatResident<Real> &s = plan->resident;
+    HeatResident<Real> &s = resident;
     char *const tables = static_cast<char *>(memory) + heat_table_bytes<double>();
     auto *const weight = reinterpret_cast<HeatWeights<Real> *>(tables);
     HeatWeights<Real> *const end =
         weight + shape.sections.sections * shape.sections.reads;
     ps_status status =
-        heat_make_line(ps_cuda_heat_line_of(x.a, x.end, x.is_periodic, columns.count(),
-                                            shape.chunk, sizeof(Real) == 4),
-                       memory, stream, &plan->line);
+        heat_make_line(heat_axis_line(h, 0, shape.chunk), memory, stream, &line);
 
-    plan->is_used = true;
-    plan->warps = shape.warps;
-    plan->chunk = shape.chunk;
-    plan->most_rows = shape.most_rows;
-    plan->shared = shape.shared;
+    is_used = true;
+    warps = shape.warps;
+    chunk = shape.chunk;
+    most_rows = shape.most_rows;
+    shared = shape.shared;
     static_cast<HeatPlaneSections &>(s) = shape.sections;
     s.w = static_cast<Real *>(h->w) + first;
     s.t = static_cast<Real *>(h->t) + first;
     s.nodes = h->nodes[0];
     s.columns = static_cast<int32_t>(columns.count());
     s.pitch = shape.pitch;
-    s.is_near = plan->line.group_power < heat_plane_negligible<Real>;
+    s.is_near = line.group_power < heat_plane_negligible<Real>;
     s.q = static_cast<Real>(l.q);
     s.p = static_cast<Real>(l.p);
     for (int n = 0; n <= HEAT_RESIDENT_ROWS; n++) {
@@ -257,9 +253,7 @@ heat_resident_steps(const ps_heat *h, const HeatResidentPlan<Real> &plan, int64_
 }
 
 #define PS_INSTANTIATE(real)                                                        \
-    template ps_status heat_plan_resident(const ps_heat *, const ps_cuda_device *,  \
-                                          void *, cudaStream_t,                     \
-                                          HeatResidentPlan<real> *);                \
+    template struct HeatResidentPlan<real>;                                         \
     template ps_status heat_resident_steps(const ps_heat *,                         \
                                            const HeatResidentPlan<real> &, int64_t, \
                                            int64_t, bool, cudaStream_t);

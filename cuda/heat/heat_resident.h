@@ -47,23 +47,20 @@ template <typename Real> struct HeatResident : HeatPlaneSections {
     uint64_t posted_before;                 /* rounds of the earlier kernels of a call */
 };
 
-/* The constants of all steps of a call. */
+/* The constants of all steps of a call: a form of a step (heat_run.h). */
 template <typename Real> struct HeatResidentPlan {
-    bool is_used;
+    static constexpr const char *name = "resident";
+    bool is_used = false;
     HeatResident<Real> resident;
     HeatLine<Real> line;
     int32_t warps, chunk; /* warps of a block; nodes along x of a thread */
     int32_t most_rows;    /* of a section */
     size_t shared;
+
+    static size_t bytes(const ps_heat *h, const ps_cuda_device *device);
+    ps_status make(const ps_heat *h, const ps_cuda_device *device, void *memory,
+                   cudaStream_t stream);
 };
-
-/* Bytes of workspace of a plan; 0 if these kernels do not make the steps of `h`. */
-size_t heat_resident_bytes(const ps_heat *h, const ps_cuda_device *device);
-
-/* A plan, not used if these kernels do not make the steps; `memory` exists as long as the plan is in use. */
-template <typename Real>
-ps_status heat_plan_resident(const ps_heat *h, const ps_cuda_device *device, void *memory,
-                             cudaStream_t stream, HeatResidentPlan<Real> *plan);
 
 /* The kernel of `count` steps from step s on, the last ones of the call or not. */
 template <typename Real>

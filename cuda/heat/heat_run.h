@@ -9,20 +9,37 @@
 #include "heat/heat_sections.h"
 #include "heat/heat_stencils.h"
 #include "heat/heat_teams.h"
+#include "heat/heat_volume.h"
 #include "runtime/texture.cuh"
 
 namespace pysolvers::heat {
 
-/* The constants of all steps of heat_volume.h: the lines along x and z, the sections of
- * those along y, and the layout in shared memory of a line along x with its chunks. */
-template <typename Real> struct HeatVolume {
-    HeatLine<Real> line[2];
-    HeatSections<Real> sections;
-    int32_t chunk, pitch; /* rows of a chunk, elements of a line */
-    int32_t planes, ring; /* of a block; lines of each in shared memory */
-    int32_t side;         /* the blocks along z */
-    size_t shared;
+/* The forms of a step: kernels that make whole steps in place of sweeps along one axis after the other,
+ * in the order in which they are tried. The plan of a form has
+ *
+ *   name      of the kernels in reports
+ *   is_used   whether make() has found that the kernels make the steps
+ *   bytes()   of workspace; 0 if the kernels do not make the steps of `h`
+ *   make()    the plan, unless bytes() is 0; `memory` exists as long as the plan is in use
+ */
+template <typename Real> struct HeatForms {
+    HeatVolume<Real> volume = {};
+    HeatResidentPlan<Real> resident = {};
+    HeatPlanePlan<Real> plane = {};
+
+    /* call(plan) for each plan until it returns true; whether it does. */
+    template <typename Call> bool any(const Call &call)
+    {
+        return call(volume) || call(resident) || call(plane);
+    }
 };
+
+/* The form of the steps of `h` and its workspace; no name and 0 if sweeps make them. */
+struct HeatForm {
+    const char *name;
+    size_t bytes;
+};
+HeatForm heat_form(const ps_heat *h, const ps_cuda_device *device);
 
 /* Textures of the kernels of the paper. */
 enum { HEAT_TEXTURES = 8 };
@@ -41,10 +58,7 @@ template <typename Real> struct HeatRun {
     Real *w = nullptr;
     int64_t pitch = 0;
     runtime::Textures<HEAT_TEXTURES> textures = {};
-    bool is_volume = false; /* steps as in heat_volume.h, without the sweeps below */
-    HeatVolume<Real> volume = {};
-    HeatPlanePlan<Real> plane = {};       /* if used, steps as in heat_plane.h */
-    HeatResidentPlan<Real> resident = {}; /* likewise heat_resident.h */
+    HeatForms<Real> forms = {}; /* if one is used, without the sweeps below */
     bool on_chip[PS_HEAT_AXES] = {};
     HeatPlan<Real> plan[PS_HEAT_AXES] = {};
     HeatRows<Real> rows = {};                     /* along x */

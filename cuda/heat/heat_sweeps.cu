@@ -2,10 +2,8 @@
  */
 #include "device/number.cuh"
 #include "heat/heat_factor.h"
-#include "heat/heat_plane.h"
 #include "heat/heat_run.h"
 #include "heat/heat_varied.h"
-#include "heat/heat_volume.h"
 #include "runtime/math.cuh"
 
 namespace pysolvers::heat {
@@ -238,6 +236,21 @@ heat_is_on_chip(const ps_heat *h, int axis, const ps_cuda_device *device)
     });
 }
 
+HeatForm
+heat_form(const ps_heat *h, const ps_cuda_device *device)
+{
+    return with_real(h->dtype, [&](auto zero) {
+        HeatForms<decltype(zero)> forms;
+        HeatForm found = {};
+        const auto is_form = [&](const auto &plan) {
+            found = {plan.name, plan.bytes(h, device)};
+            return found.bytes > 0;
+        };
+
+        return forms.any(is_form) ? found : HeatForm{};
+    });
+}
+
 ps_status
 heat_sweeps_work(const ps_heat *h, size_t *bytes)
 {
@@ -246,12 +259,9 @@ heat_sweeps_work(const ps_heat *h, size_t *bytes)
     bool is_varied = false;
     size_t arrays = 0;
 
-    for (const auto bytes_of :
-         {heat_volume_bytes, heat_resident_bytes, heat_plane_bytes}) {
-        *bytes = status == PS_OK ? bytes_of(h, device) : 0;
-        if (*bytes > 0) {
-            return PS_OK;
-        }
+    *bytes = status == PS_OK ? heat_form(h, device).bytes : 0;
+    if (*bytes > 0) {
+        return PS_OK;
     }
     for (int axis = 0; status == PS_OK && axis < h->axes; axis++) {
         is_varied = is_varied || !heat_is_on_chip(h, axis, device);
@@ -294,16 +304,12 @@ heat_plan(HeatRun<Real> *run)
     }
     run->w = static_cast<Real *>(h->w);
     run->pitch = h->nodes[0];
-    status = heat_plan_volume(h, device, run->exec.work, run->stream, &run->volume);
-    run->is_volume = run->volume.planes > 0;
-    if (status != PS_OK || run->is_volume) {
-        return status;
-    }
-    status = heat_plan_resident(h, device, run->exec.work, run->stream, &run->resident);
-    if (status == PS_OK && !run->resident.is_used) {
-        status = heat_plan_plane(h, device, run->exec.work, run->stream, &run->plane);
-    }
-    if (status != PS_OK || run->resident.is_used || run->plane.is_used) {
+    const bool has_form = run->forms.any([&](auto &plan) {
+        status = plan.make(h, device, run->exec.work, run->stream);
+        return status != PS_OK || plan.is_used;
+    });
+
+    if (has_form) {
         return status;
     }
     const size_t bytes = plan_bytes(h, device),

@@ -370,19 +370,6 @@ forward_kernel(const HeatVolume<Real> &plan)
 }
 
 template <typename Real>
-ps_status
-make_line(const ps_heat *h, int axis, int chunk, void *table, cudaStream_t stream,
-          HeatLine<Real> *line)
-{
-    const HeatMatrix m = heat_matrix(h, axis);
-
-    return heat_make_line(ps_cuda_heat_line_of(m.a, m.end, m.is_periodic,
-                                               heat_unknowns(h, axis).count(), chunk,
-                                               sizeof(Real) == 4),
-                          table, stream, line);
-}
-
-template <typename Real>
 size_t
 section_table_bytes(const Shape &shape)
 {
@@ -401,43 +388,39 @@ section_sums_bytes(const ps_heat *h, const Shape &shape)
 
 } // namespace
 
+template <typename Real>
 size_t
-heat_volume_bytes(const ps_heat *h, const ps_cuda_device *device)
+HeatVolume<Real>::bytes(const ps_heat *h, const ps_cuda_device *device)
 {
-    return with_real(h->dtype, [&](auto zero) {
-        using Real = decltype(zero);
-        const Shape shape = shape_of<Real>(h, device);
+    const Shape shape = shape_of<Real>(h, device);
 
-        return shape.planes == 0
-                   ? size_t{0}
-                   : 2 * heat_table_bytes<double>() + section_table_bytes<Real>(shape) +
-                         section_sums_bytes<HeatPair<Real>>(h, shape) +
-                         section_sums_bytes<Real>(h, shape);
-    });
+    return shape.planes == 0
+               ? size_t{0}
+               : 2 * heat_table_bytes<double>() + section_table_bytes<Real>(shape) +
+                     section_sums_bytes<HeatPair<Real>>(h, shape) +
+                     section_sums_bytes<Real>(h, shape);
 }
 
 template <typename Real>
 ps_status
-heat_plan_volume(const ps_heat *h, const ps_cuda_device *device, void *memory,
-                 cudaStream_t stream, HeatVolume<Real> *plan)
+HeatVolume<Real>::make(const ps_heat *h, const ps_cuda_device *device, void *memory,
+                       cudaStream_t stream)
 {
     char *const tables = static_cast<char *>(memory);
     const size_t table = heat_table_bytes<double>();
     const Shape shape = shape_of<Real>(h, device);
     const HeatMatrix y = heat_matrix(h, 1);
-    HeatSections<Real> &sections = plan->sections;
-    const ps_cuda_heat_line l = ps_cuda_heat_line_of(
-        y.a, y.end, y.is_periodic, heat_unknowns(h, 1).count(), 1, sizeof(Real) == 4);
+    const ps_cuda_heat_line l = heat_plane_line(h, false);
 
     if (shape.planes == 0) {
         return PS_OK;
     }
-    plan->chunk = shape.cut.chunk;
-    plan->planes = shape.planes;
-    plan->side = shape.side;
-    plan->ring = shape.ring;
-    plan->shared = forward_bytes<Real>(h->nodes[0], shape.cut, plan->planes, plan->ring,
-                                       &plan->pitch);
+    is_used = true;
+    chunk = shape.cut.chunk;
+    planes = shape.planes;
+    side = shape.side;
+    ring = shape.ring;
+    shared = forward_bytes<Real>(h->nodes[0], shape.cut, planes, ring, &pitch);
     sections.q = static_cast<Real>(l.q);
     sections.p = static_cast<Real>(l.p);
     for (int end = 0; end < 2; end++) {
@@ -454,19 +437,20 @@ heat_plan_volume(const ps_heat *h, const ps_cuda_device *device, void *memory,
     sections.sums = reinterpret_cast<HeatPair<Real> *>(sums);
     sections.before =
         reinterpret_cast<Real *>(sums + section_sums_bytes<HeatPair<Real>>(h, shape));
-    ps_status status = make_line(h, 0, plan->chunk, tables, stream, &plan->line[0]);
+    ps_status status =
+        heat_make_line(heat_axis_line(h, 0, chunk), tables, stream, &line[0]);
 
     if (status == PS_OK) {
-        status = ps_cuda_status(allow_shared(forward_kernel(*plan)));
+        status = ps_cuda_status(allow_shared(forward_kernel(*this)));
     }
     if (status == PS_OK) {
-        status = with_side<Real>(plan->side, [&](auto s) {
+        status = with_side<Real>(side, [&](auto s) {
             using Side = decltype(s);
             const ps_status allowed =
                 ps_cuda_status(allow_shared(heat_backward_kernel<Real, Side>));
 
-            return allowed == PS_OK ? make_line(h, 2, Side::rows, tables + table, stream,
-                                                &plan->line[1])
+            return allowed == PS_OK ? heat_make_line(heat_axis_line(h, 2, Side::rows),
+                                                     tables + table, stream, &line[1])
                                     : allowed;
         });
     }
@@ -478,10 +462,9 @@ heat_plan_volume(const ps_heat *h, const ps_cuda_device *device, void *memory,
 
 template <typename Real>
 ps_status
-heat_volume_forward(const HeatRun<Real> &run, int64_t s)
+heat_volume_forward(const ps_heat *h, const HeatVolume<Real> &plan, int64_t s,
+                    cudaStream_t stream)
 {
-    const ps_heat *const h = run.h;
-    const HeatVolume<Real> &plan = run.volume;
     const int64_t tiles = divided_up(heat_unknowns(h, 2).count(), int64_t{plan.planes});
     HeatForward<Real> f = {};
 
@@ -497,15 +480,15 @@ heat_volume_forward(const HeatRun<Real> &run, int64_t s)
     f.ring = plan.ring;
     return launch_closely(forward_kernel(plan), tiles * plan.sections.count,
                           32 * (plan.planes * plan.line[0].groups + 1), plan.shared,
-                          run.stream, plan.line[0], f);
+                          stream, plan.line[0], f);
 }
 
 template <typename Real>
 ps_status
-heat_volume_backward(const HeatRun<Real> &run, int64_t s)
+heat_volume_backward(const ps_heat *h, const HeatVolume<Real> &plan, int64_t s,
+                     cudaStream_t stream)
 {
-    const ps_heat *const h = run.h;
-    const HeatLine<Real> &line = run.volume.line[1];
+    const HeatLine<Real> &line = plan.line[1];
     const int64_t j = heat_unknowns(h, 1).begin;
     const int64_t first =
         heat_unknowns(h, 2).begin * heat_pitch(h, 2) + j * heat_pitch(h, 1);
@@ -523,27 +506,28 @@ heat_volume_backward(const HeatRun<Real> &run, int64_t s)
         b.side[end] = heat_values<Real>(h->side[2][end].sweep, s, j * heat_pitch(h, 1));
         b.y_side[end] = heat_values<Real>(h->side[1][end].sweep, s, column);
     }
-    b.y = run.volume.sections;
+    b.y = plan.sections;
     b.y.sums += column;
     b.y.before += column;
 
-    return with_side<Real>(run.volume.side, [&](auto of) {
+    return with_side<Real>(plan.side, [&](auto of) {
         using Side = decltype(of);
 
         b.tiles = divided_up(h->nodes[0], int64_t{Side::width});
         return Launch(side_blocks<Side>(h) * b.y.count, Side::threads,
-                      heat_pair_bytes<Real, Side>, run.stream)
+                      heat_pair_bytes<Real, Side>, stream)
             .closely()
             .in_clusters(line.groups)
             .run(heat_backward_kernel<Real, Side>, line, b);
     });
 }
 
-#define PS_INSTANTIATE(real)                                                             \
-    template ps_status heat_plan_volume(const ps_heat *, const ps_cuda_device *, void *, \
-                                        cudaStream_t, HeatVolume<real> *);               \
-    template ps_status heat_volume_forward(const HeatRun<real> &, int64_t);              \
-    template ps_status heat_volume_backward(const HeatRun<real> &, int64_t);
+#define PS_INSTANTIATE(real)                                                           \
+    template struct HeatVolume<real>;                                                  \
+    template ps_status heat_volume_forward(const ps_heat *, const HeatVolume<real> &,  \
+                                           int64_t, cudaStream_t);                     \
+    template ps_status heat_volume_backward(const ps_heat *, const HeatVolume<real> &, \
+                                            int64_t, cudaStream_t);
 PS_INSTANTIATE(float)
 PS_INSTANTIATE(double)
 #undef PS_INSTANTIATE
