@@ -1,11 +1,11 @@
 """The cost of calls with small systems, float64.
 
-On a CPU, one thread, beside SciPy: `package` and `factor` are `solve_tridiagonal` and
+On a CPU, one thread, compared with SciPy: `package` and `factor` are `solve_tridiagonal` and
 `TridiagonalFactor.solve`; `kernel` is the extension without the checks of the package; `banded` is
 `scipy.linalg.solve_banded`, `gtsv` LAPACK's dgtsv, and `splu` the solve of SciPy's sparse LU, with
 its factors made. For a batch, SciPy's functions solve one system after the other in a loop.
 
-With --gpu, beside x + x of the libraries of the arrays, `add`: `raise` and `ignore` are
+With --gpu, compared with x + x of the libraries of the arrays, `add`: `raise` and `ignore` are
 `solve_tridiagonal` with these values of `on_singular` (the first waits for the result), `numbers`
 has numbers as diagonals, `factor` is `TridiagonalFactor.solve`. `complex` and `widened` have a
 complex right-hand side, and the real matrix or a complex copy that is made in the call. A time ends

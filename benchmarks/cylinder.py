@@ -1,4 +1,4 @@
-"""Steps of SquareCylinder on a GPU, its stages and the steady flow, beside the host.
+"""Steps of SquareCylinder on a GPU, its stages and the steady flow, compared with the host.
 
 Unsteady steps at Re 100, after the start of the flow. `step` is the time of the device between
 two events around the steps of a call, the median over calls; `call` is the time of the host for

@@ -1,4 +1,4 @@
-"""Time six jobs as users do them, beside what people would use instead.
+"""Time six jobs as users do them, compared with what people would use instead.
 
     ocean     an implicit step of vertical diffusion, 75 x 200 x 300 cells, a diffusivity for each
     options   10^4 put options by 50 Crank-Nicolson steps on 200 prices, each with its own matrix
@@ -16,7 +16,7 @@ part of the work and scaled. Samples of all programs of a job alternate in rando
 are medians; set-up (factors of LU, hierarchies, compilation) is excluded. The record holds the
 largest difference of each peer from this package, relative to the largest value.
 
-With --gpu, on a GPU, beside cuSPARSE, CuPy and JAX.
+With --gpu, on a GPU, compared with cuSPARSE, CuPy and JAX.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The jobs of `jobs` on a GPU, beside cuSPARSE, JAX and CuPy.
+"""The jobs of `jobs` on a GPU, compared with cuSPARSE, JAX and CuPy.
 
 Arrays are on the device before a call, and a call returns when the device has finished. cuSPARSE
 solves interleaved systems (`gtsvInterleavedBatch`), whose operands it overwrites: their copies are

@@ -19,7 +19,7 @@ def shape(text: str) -> tuple[int, ...]:
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "quick": {"action": "store_true", "help": "small sizes, to see that it runs"},
-    "gpu": {"action": "store_true", "help": "on a GPU, beside packages of the GPU"},
+    "gpu": {"action": "store_true", "help": "on a GPU, compared with packages of the GPU"},
     "threads": {"type": positive, "help": "of this package; default: that of the backend"},
     "runs": {"type": positive, "default": 5, "help": "of a case (%(default)d)"},
     "samples": {"type": positive, "help": "of a case (%(default)s)"},

@@ -12,7 +12,7 @@ On the CPU the copy is measured in turn with the steps.
     solve along an axis              2 words, and 3 for factors of arrays
     sum of the solution              3 words
 
-The batch are calls of Heston's model with random parameters, and one of them alone. Beside them
+The batch are calls of Heston's model with random parameters, and one of them alone. Next to them
 stands the finite-difference engine of QuantLib, if it is installed, for one set of parameters with
 as many nodes and the same scheme. With --gpu the solvers are on a device, the batch has ten
 thousand sets of parameters, and the time of QuantLib is that of the record of a CPU.
@@ -42,7 +42,7 @@ WORD = 8
 PLATE, BATCH, GPU_BATCH = (4096, 4096), (64, 50, 100), (10_000, 50, 100)
 SMALL_PLATE, SMALL_BATCH = (64, 65), (3, 9, 10)
 CALL, GPU_CALL = 10, 50  # steps of a call on a plate
-STEPS = 20  # of the batch, and of QuantLib: what a price takes besides its steps is shared
+STEPS = 20  # of the batch, and of QuantLib: what a price takes apart from its steps is shared
 COPIED = 1 << 24  # words of a copy that measures the bandwidth
 
 # Scheme, and whether there is a mixed derivative.

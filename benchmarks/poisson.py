@@ -1,4 +1,4 @@
-"""FastPoisson beside SciPy's sparse LU, PyAMG and transforms along all axes.
+"""FastPoisson compared with SciPy's sparse LU, PyAMG and transforms along all axes.
 
 Dirichlet sides and random right sides on n x n and n x n x n cells, float64. Each solver is set
 up once; the times are medians of calls for one right side, and the solvers alternate. SciPy's LU
@@ -7,19 +7,19 @@ aggregation as preconditioner of conjugate gradients, up to a relative residual 
 residuals in the record are relative to |A| |u| + |f| in the maximum norm. PyAMG is no dependency of
 the project: without it its column is empty.
 
-With --grids, stretched grids, each beside the uniform one of the same size, SciPy's sparse LU,
+With --grids, stretched grids, each next to the uniform one of the same size, SciPy's sparse LU,
 PyAMG and, with one stretched axis, a loop over the waves of `scipy.fft` with
-`scipy.linalg.solve_banded`; and a batch of fields beside a loop over them. The stretched axes have
+`scipy.linalg.solve_banded`; and a batch of fields next to a loop over them. The stretched axes have
 tanh(2 s) / tanh(2), which is symmetric; products with matrices of more than 128 rows run on the
 threads of the BLAS of NumPy.
 
-With --gpu, float64 and float32, beside the transforms of cuFFT alone and a solver made of CuPy:
+With --gpu, float64 and float32, next to the transforms of cuFFT alone and a solver made of CuPy:
 `cuFFT alone` is one real transform forward and one back along each axis but x, of all lines at
 once, contiguous, without what makes them sine transforms: the bar is 2.5 times this time. The CuPy
 solver is a sine transform along every axis by cupyx.scipy.fft, a division by the eigenvalues, and
 back. Times are those of the device over calls in a row.
 
-With --gpu --grids, grids of nodes beside those of cells, lengths with large prime factors beside
+With --gpu --grids, grids of nodes next to those of cells, lengths with large prime factors to
 the next ones without, stretched axes, a pipe, a batch and small grids, float64. A copy of the field
 is measured in the same run. `floor` is the share of the words that the design moves, counted by
 `words_of`, at the bandwidth of this copy. CuPy has sine transforms along every axis, of the second
@@ -62,7 +62,7 @@ TOLERANCE = 1e-8
 
 
 class CpuGrid(NamedTuple):
-    """A grid on a CPU, its largest ratio to the uniform grid, and what is measured beside it."""
+    """A grid on a CPU, its largest ratio to the uniform grid, and what it is compared with."""
 
     shape: tuple[int, ...]
     stretched: str = ""

@@ -64,7 +64,7 @@ class Measurement:
     benchmark : str
         Its name.
     packages : iterable of str
-        Distributions whose versions the record contains, besides pysolvers and NumPy.
+        Distributions whose versions the record contains, in addition to pysolvers and NumPy.
     gpu : bool, default: False
         Whether a GPU is measured.
     """

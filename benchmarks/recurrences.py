@@ -1,6 +1,6 @@
 """Linear recurrences, pentadiagonal and block systems, compact differences and smoothers.
 
-Beside them other packages: on a CPU float64, along the last axis, SciPy, Numba, JAX, SOLVAX,
+Next to them other packages: on a CPU float64, along the last axis, SciPy, Numba, JAX, SOLVAX,
 pentapy and pybaselines, as far as they are installed. A loop over systems is measured for some of
 them, and its time multiplied.
 

@@ -1,4 +1,4 @@
-"""CubicSpline beside SciPy, or with --gpu beside CuPy: many splines, created and evaluated.
+"""CubicSpline next to SciPy, or with --gpu CuPy: many splines, created and evaluated.
 
 Random values, not-a-knot ends. On a CPU float64, points as given by --points, sorted; the knots of
 all splines are equidistant ("uniform") or random ("random"); the splines lie along axis 0 or axis

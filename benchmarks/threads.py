@@ -1,9 +1,9 @@
-"""Compare the default number of threads with one thread, beside busy processes and without.
+"""Compare the default number of threads with one thread, next to busy processes and without.
 
 For each case, samples with threads=1 and with the default number follow each other in random
 order; a sample is the time of as many calls, one after the other, as take about 0.5 ms, less than
 a time slice of the scheduler. The ratio is that of the medians. The measurement is made twice: as
-the machine is, and beside one busy process for each processor.
+the machine is, and next to one busy process for each processor.
 
 With ``--against FOLDER``, samples of the default number of threads of the build of the copy in
 FOLDER alternate with those of this one. A process of its own times the calls of each build: it runs

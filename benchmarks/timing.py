@@ -4,7 +4,7 @@ A *clock* measures the seconds of one of some consecutive calls. `samples_of` is
 benchmarks: it takes samples of several calls with one clock in random order, so that changes of the
 load of the machine concern all of them.
 
-`Copier` and `CopyClock` measure the bandwidth of copies beside the work, on a CPU and on a GPU: the
+`Copier` and `CopyClock` measure the bandwidth of copies next to the work, on a CPU and a GPU: the
 reference of the benchmarks of `solve_tridiagonal`. `CopyClock` also replaces what the cache of the
 device contains, and therefore has a loop of its own.
 """

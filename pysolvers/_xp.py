@@ -1,4 +1,4 @@
-"""Formulas for JAX and PyTorch: what they need besides the functions that both libraries have.
+"""Formulas for JAX and PyTorch: what they need apart from the functions that both libraries have.
 
 `xp` is the module with the functions that have one name and the same positional arguments in
 `jax.numpy` and in `torch`: `concatenate`, `where`, `broadcast_to`, `stack`, ...

@@ -2,7 +2,7 @@
 """Print the CPU seconds of each translation unit of the last build, slowest first, and the sizes
 of the modules.
 
-The build keeps the seconds beside its object files in build/objects.
+The build keeps the seconds next to its object files in build/objects.
 """
 
 import argparse

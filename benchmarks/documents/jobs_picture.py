@@ -1,4 +1,4 @@
-"""Draw docs/images/jobs.png, the picture of README.md: six jobs, beside what people would use.
+"""Draw docs/images/jobs.png, the picture of README.md: six jobs, and what people would use.
 
 The length of a bar is the time of another program divided by that of this package. The CPU bars
 come from the record of `jobs`. Those of a GPU come from a record of the same benchmark

@@ -100,7 +100,7 @@ def claim(record: Record) -> Iterator[str]:
 
 
 def jobs(record: Record) -> Iterator[str]:
-    """Yield the table of README.md: six jobs, beside what people would use."""
+    """Yield the table of README.md: six jobs, compared with what people would use."""
     rows = []
     for name, group in zip(record["cases"], jobs_picture.groups_of(record), strict=True):
         others = (

@@ -4,7 +4,7 @@ The steady cavity by line Jacobi, exactly 1000 iterations on grids of 64^2 to 10
 elimination on one core of the CPU is compared with cyclic reduction, parallel cyclic reduction and
 one thread per line on the GPU. If lines run along y, neighbouring threads read neighbouring words,
 so that access is coalesced. Without a GPU the same methods are compared on the CPU. Profiles of the
-steady flow stand beside those of Ghia et al. (Fig. 10).
+steady flow stand next to those of Ghia et al. (Fig. 10).
 
 Re = 1000 if the direction of the lines alternates. The comparison of coalesced and uncoalesced
 access needs lines along one direction only; then the iteration diverges at Re = 1000 on grids of up

@@ -1,4 +1,4 @@
-"""Figure 10 of Souri et al. (2020): profiles of the steady cavity beside those of Ghia et al."""
+"""Figure 10 of Souri et al. (2020): profiles of the steady cavity and those of Ghia et al."""
 
 from collections.abc import Iterable
 

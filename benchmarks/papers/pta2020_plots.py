@@ -61,7 +61,7 @@ def plot_lengths(lengths: Mapping[float, float], published: Mapping[float, float
 
 
 def plot_drag(drags: Mapping[float, float], published: Mapping[float, float]) -> "Figure":
-    """Draw the drag of the steady flows with that of Breuer et al. (2000), beside Fig. 13."""
+    """Draw the drag of the steady flows with that of Breuer et al. (2000), as Fig. 13."""
     figure = new_figure(6, 4.5)
     axes = figure.add_subplot()
     near = {re: cd for re, cd in published.items() if min(drags) <= re <= max(drags)}

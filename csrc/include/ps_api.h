@@ -1,4 +1,4 @@
-/* ps_api.h - what the functions for C programs need besides the table of a backend. */
+/* ps_api.h - what the functions for C programs need apart from the table of a backend. */
 #ifndef PS_API_H
 #define PS_API_H
 

@@ -185,7 +185,7 @@ struct ps_wave_lines {
     const void *row_turns; /* rows x 2 */
     /* lower, sum, upper of the rows of a matrix, where sum is the sum of the entries of
      * the row that are used, without the shift: the diagonal would lose shifts that are
-     * small beside it. For all waves inner[0] = inner[2], (inner[1] + shift) / inner[2]
+     * small compared with it. For all waves inner[0] = inner[2], (inner[1] + shift) / inner[2]
      * <= 0 and the like for first and last; first[2] is not 0. With two planes inner is
      * not used. */
     double first[3], inner[3], last[3];

@@ -192,7 +192,7 @@ find_matrices(direct *d, PyObject *const *inputs, const PyArrayObject *rhs)
     return 1;
 }
 
-/* What a step has besides its matrix and `rhs`. Returns 0 if it is not a plain case. */
+/* What a step has apart from its matrix and `rhs`. Returns 0 if it is not a plain case. */
 static int
 read_extras(direct *d, const PyArrayObject *rhs)
 {

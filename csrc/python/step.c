@@ -273,7 +273,7 @@ products(PyObject *Py_UNUSED(module), PyObject *args)
     return call_leave(&c) < 0 ? NULL : PyLong_FromLong(status);
 }
 
-/* Borrow what a step has besides its matrix, right-hand sides and x. */
+/* Borrow what a step has apart from its matrix, right-hand sides and x. */
 static int
 read_extras(PyObject *source, PyObject *least, PyObject *where, PyObject *const *ends,
             const operand *like, ps_step *s)

@@ -21,7 +21,7 @@
  *
  * The word of a node, q, is u if u <= 1/2, and -(1 - u) otherwise. Both have relative errors of eps
  * with it, which both need: u, of which sigma of the next row is made, where sigma is
- * large and k is small (beside a large exchange, or between a good and a bad conductor), and 1 - u
+ * large and k is small (next to a large exchange, or between a good and a bad conductor), and 1 - u
  * where k is large. With t = 1/(sigma + k) as the word, of which 1 - u = sigma t, no row would have
  * a reciprocal, and the first of the two would lose all digits of float32; with a level of each line
  * in place of the differences errors are 5 to 100 times as large in smooth fields.

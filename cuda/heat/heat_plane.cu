@@ -22,7 +22,7 @@ struct PlaneShape {
     size_t shared;
 };
 
-/* Bytes of shared memory besides that of the launch. */
+/* Bytes of shared memory apart from that of the launch. */
 constexpr size_t static_shared = 2048;
 
 /* The shape of a row in chunks of some nodes; no groups: it does not fit. */
@@ -100,7 +100,7 @@ with_chunk(int chunk, const Call &call)
 
 /* Whether steps of one kernel are faster than two sweeps, which take 4 words at 3.5 TB/s. A row of
  * nodes takes a block 1.3 us and 0.06 us per KiB in float64, 0.075 in float32, of all blocks of a
- * multiprocessor; a kernel 16 us besides. On an H200, planes of 3000 x 5000 nodes in float64 take
+ * multiprocessor, and a kernel 16 us more. On an H200, planes of 3000 x 5000 nodes in float64 take
  * 107 us in place of 138, of 4096^2 102 of 146, of 3200 x 3000 70 of 85, of 20000 x 1000 108 of 205, in
  * float32 of 8192^2 230 of 283, of 6000^2 148 of 169; but of 2048^2 71 of 39, and in float32 of
  * 4096^2 79 of 71. The cache holds a part of smaller fields between two sweeps: 2000 x 4000 nodes in

@@ -21,7 +21,7 @@
 namespace pysolvers::heat {
 
 /* The warps of a block, at most, as many as have registers, and those of a block of a cluster. Rows in
- * shared memory besides the ring: u before the section, and in the last kernel x. */
+ * shared memory apart from the ring: u before the section, and in the last kernel x. */
 enum {
     HEAT_PLANE_WARPS = 16,
     HEAT_PLANE_FEW_WARPS = 8,

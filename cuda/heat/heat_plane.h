@@ -7,7 +7,7 @@
  * one. The first step of a call begins with the solution along x, and a last kernel substitutes.
  *
  * Between the steps w contains u of y, from 0 before each section. The right-hand side along y,
- * which a half-step needs besides its solution, follows from it:
+ * which a half-step needs in addition to its solution, follows from it:
  *
  *   b_j = (u_j - q u_{j-1}) / p
  *

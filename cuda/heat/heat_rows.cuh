@@ -89,7 +89,7 @@ template <typename Real> struct HeatSpan {
     }
 };
 
-/* The shared memory of a block besides the lines. */
+/* The shared memory of a block apart from the lines. */
 template <typename Real>
 static constexpr size_t heat_row_shared_bytes =
     HEAT_STAGES * sizeof(Arrivals) + HEAT_MOST_GROUPS * sizeof(HeatPair<Real>);

@@ -9,7 +9,7 @@
  *   u_j = q u_{j-1} + p b_j                             from 0
  *   x_j = q x_{j+1} + p (u_j + q^(n+1) u_before)        in row n of the section
  *
- * 9 operations per node; 3 numbers per section and line are stored besides u.
+ * 9 operations per node; 3 numbers per section and line are stored in addition to u.
  */
 #ifndef PS_CUDA_HEAT_HEAT_SECTIONS_H
 #define PS_CUDA_HEAT_HEAT_SECTIONS_H

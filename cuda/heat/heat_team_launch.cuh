@@ -14,7 +14,7 @@ static constexpr int heat_table_threads = 160; /* at least one per group */
 /* fewest rounds of a team for which the sweep is faster */
 static constexpr int heat_least_rounds = 6;
 static constexpr int heat_panel_bytes = 256; /* width of a panel */
-/* time of a round besides that of its rows, in rows of a chunk */
+/* time of a round apart from that of its rows, in rows of a chunk */
 static constexpr int heat_round_rows = 8;
 static constexpr int heat_group_rows = HEAT_TEAM_PLACES * HEAT_TEAM_CHUNKS;
 

@@ -72,7 +72,7 @@ weigh(const HeatWeights<Real> &w, const HeatPair<Real> &sums, const HeatPair<Rea
             fma(w.xu, sums.u, fma(w.xx, sums.x, more.x))};
 }
 
-/* The shared memory of a block besides the rows. */
+/* The shared memory of a block apart from the rows. */
 template <typename Real> struct alignas(128) HeatTeamShared {
     static constexpr int width = 32 * HeatLane<Real>::count;
     static constexpr int parts = heat_parts<Real>;

@@ -156,7 +156,7 @@ struct Shape {
     int planes, ring, side, sections, size;
 };
 
-/* Shared memory of the first kernel besides the lines. */
+/* Shared memory of the first kernel apart from the lines. */
 template <typename Real>
 constexpr size_t forward_static =
     2 * sizeof(Arrivals) * HEAT_MOST_RING +

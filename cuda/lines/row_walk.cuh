@@ -201,7 +201,7 @@ load_u_of_row(const RowWalk<Number> &w, WalkPlace at, int64_t row)
     return load_pack<WIDTH>(w.u, at);
 }
 
-/* Along strided rows: what row at.step has besides u of itself and of the row before it. */
+/* Along strided rows: what row at.step has apart from u of itself and of the row before it. */
 template <int WIDTH, typename Number>
 __device__ __forceinline__ void
 load_row(const RowWalk<Number> &w, const WalkPlace &at, PackOfRows<Number, WIDTH> &p)

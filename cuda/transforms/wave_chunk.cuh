@@ -33,7 +33,7 @@
  *   lambda = b/c,  gap = -t/c - e
  *
  * where e = r + 1/r - 2, so that -e is the row sum of an inner row. An e that is small
- * beside 1 must not be lost: it is the eigenvalue of the wave. The row sums S = 1 - (the
+ * next to 1 must not be lost: it is the eigenvalue of the wave. The row sums S = 1 - (the
  * coefficients of y_left and y) of the spikes are therefore computed as sums of numbers
  * of one sign, and the segments are in the form of row_sums.cuh: with g_k = 1 + r + ... +
  * r^(k-1), as q_{m+1} = g_{m+1} (1 + r^(m+1)) / (1 + r),

@@ -5,7 +5,7 @@
  * thread has a chunk of rows of one system in registers. The rows differ in the
  * right-hand side only, but for the first and the last one, so that the inner rows of a
  * chunk need no pivots (wave_chunk.cuh); the chunks are joined as in column.cuh, in the
- * form of row_sums.cuh, because the shifts may be small beside the other entries. The
+ * form of row_sums.cuh, because the shifts may be small compared with the other entries. The
  * waves are combined (waves.cuh) after they are read and before they are written, by
  * exchanges within a warp; a tile is read before any of it is written.
  *

@@ -80,7 +80,7 @@ class _Factors:
 
 
 class More(NamedTuple):
-    """What an implicit step has besides its right-hand sides u.
+    """What an implicit step has apart from its right-hand sides u.
 
     F y = u + step source and x = u + gain (y - u), `repeats` times.
     """

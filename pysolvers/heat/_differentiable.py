@@ -14,8 +14,8 @@ Numerische Mathematik 6 (1964) 428-453. About 11 operations per node and axis fo
 for each difference.
 
 The matrices are given by their couplings and row sums, which are 1 but for sides with exchange.
-Nothing is lost where the couplings are large beside 1. Rows of volumes v are multiplied by v: they
-are then symmetric.
+Nothing is lost where the couplings are large compared with 1. Rows of volumes v are multiplied by
+v: they are then symmetric.
 """
 
 from collections.abc import Callable, Mapping, Sequence

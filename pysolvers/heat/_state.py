@@ -23,7 +23,7 @@ _TABLE_NODES = 1 << 22  # what a table over nodes and steps may hold
 
 
 class HeatState:
-    """T, what Peaceman and Rachford's scheme keeps besides, and tables of the data.
+    """T, what Peaceman and Rachford's scheme keeps in addition, and tables of the data.
 
     Parameters
     ----------

@@ -13,8 +13,8 @@ finds by a matrix product (Lynch, Rice and Thomas 1964). Without lines f^ is div
 The matrices of the lines are made from their off-diagonals and row sums: the row sums are
 lambda[k] - c and what the rows next to Dirichlet and Robin sides lose to these, known without
 rounding errors, while the main diagonal loses lambda[k] where the spacing of the lines is small
-beside that of the other axes. The factors then have relative errors of a few eps for any ratio of
-the spacings (`pysolvers.RowSums`). This needs row sums of one sign, that is, c >= 0.
+compared with that of the other axes. The factors then have relative errors of a few eps for any
+ratio of the spacings (`pysolvers.RowSums`). This needs row sums of one sign, that is, c >= 0.
 
 If all sides are Neumann or periodic and c = 0, the matrix A of lambda = 0 has the null vector 1 and
 the left null vector v of the volumes. If v b = 0, the solution of (A + s e e^T) x = b, with a unit

@@ -647,7 +647,7 @@ def jacobi_gap(shape: tuple[int, int], a: tuple[float, float], walls: Mapping[st
 def _angle(n: int, low: float, high: float) -> float:
     r"""Return :math:`\theta` with the smallest eigenvalue :math:`2 - 2 \cos \theta` of a line.
 
-    The matrix of n cells has 2 on its diagonal, at the ends 1 + low and 1 + high, and -1 beside
+    The matrix of n cells has 2 on its diagonal, at the ends 1 + low and 1 + high, and -1 next to
     it. Its eigenvectors continue over the ends to ghost cells with
     :math:`v_0 = (1 - low) v_1` and :math:`v_{n+1} = (1 - high) v_n`. With :math:`v_1 = 1`
 

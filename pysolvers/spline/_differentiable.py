@@ -259,7 +259,7 @@ def _coefficients(h: Array, y: Array, s: Array) -> tuple[Array, ...]:
 
 
 class Form(NamedTuple):
-    """What the coefficients of polynomials mean, besides their number.
+    """What the coefficients of polynomials mean, apart from their number.
 
     Attributes
     ----------

@@ -53,7 +53,7 @@ class WholeRun(TransportState):
     exchange = "none"
     #: What must be the same on all ranks.
     agreed: Mapping[str, Any] = {}
-    #: Seconds of the last call of `advance` besides those of its reports, by name.
+    #: Seconds of the last call of `advance` apart from those of its reports, by name.
     further_seconds: Mapping[str, float] = {}
 
     def __init__(self, problem: ConvectionDiffusion, settings: TransportSettings) -> None:

@@ -58,9 +58,9 @@ def test_peers_are_measured_beside_the_contiguous_systems(bench):
     _, record = bench
 
     for case in record["cases"]:
-        beside = (case["matrix"], case["axis"]) == ("own", "last")
-        assert ({"scipy", "lapack"} <= set(case["peers"])) == beside
-        assert ("numba" in case["peers"]) == (beside and "numba" in PACKAGES)
+        has_peers = (case["matrix"], case["axis"]) == ("own", "last")
+        assert ({"scipy", "lapack"} <= set(case["peers"])) == has_peers
+        assert ("numba" in case["peers"]) == (has_peers and "numba" in PACKAGES)
         assert all(time > 0 for time in case["peers"].values())
 
 

@@ -97,7 +97,7 @@ check_output(const operand *x, const ps_tridiag *t, double bound, const char *wh
     for (size_t byte = 0; byte < x->bytes; byte++) {
         touched += x->room[byte] != MARK;
     }
-    CHECK(touched == 0, "%s: %zu bytes beside the output", what, touched);
+    CHECK(touched == 0, "%s: %zu bytes outside the output", what, touched);
     free(line);
 }
 

@@ -63,7 +63,7 @@ check_column(const operand *y, const ps_tridiag *t, int word)
     for (size_t byte = 0; byte < y->bytes; byte++) {
         touched += y->room[byte] != MARK;
     }
-    CHECK(touched == 0, "%zu bytes beside column %d", touched, word);
+    CHECK(touched == 0, "%zu bytes outside column %d", touched, word);
     free(line);
 }
 

@@ -28,7 +28,7 @@ import os, warnings
 import numpy as np
 from pysolvers import solve_tridiagonal
 
-warnings.simplefilter("ignore", DeprecationWarning)  # of os.fork beside threads
+warnings.simplefilter("ignore", DeprecationWarning)  # of os.fork next to threads
 rhs = np.random.default_rng(1).uniform(-1, 1, (20_000, 64))
 expected = solve_tridiagonal(-1.0, 4.0, -1.0, rhs, threads={parent})
 children = []
@@ -56,7 +56,7 @@ import os, time, warnings
 import numpy as np
 from pysolvers import solve_tridiagonal
 
-warnings.simplefilter("ignore", DeprecationWarning)  # of os.fork beside threads
+warnings.simplefilter("ignore", DeprecationWarning)  # of os.fork next to threads
 rhs = np.ones((20_000, 64))
 
 def starts_a_worker():
@@ -85,7 +85,7 @@ import os, signal, threading, warnings
 import numpy as np
 from pysolvers import factor_tridiagonal, solve_tridiagonal
 
-warnings.simplefilter("ignore", DeprecationWarning)  # of os.fork beside threads
+warnings.simplefilter("ignore", DeprecationWarning)  # of os.fork next to threads
 rng = np.random.default_rng(1)
 lower, diag, upper, rhs = rng.uniform(-1, 1, (4, 3000, 64))
 diag += 3

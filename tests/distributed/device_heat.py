@@ -33,7 +33,7 @@ def bound_of(problem, one):
 
     Each of two fields has rounding errors of its own. Two sweeps of a step store the field, and
     round it by eps/2 times the largest value; these short steps solve for differences that are
-    small beside it. Later steps damp the errors: two fields differ by less than
+    small compared with it. Later steps damp the errors: two fields differ by less than
     2 * steps * eps * largest.
     """
     eps = np.finfo(problem.get("dtype", np.float64)).eps

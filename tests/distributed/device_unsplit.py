@@ -237,7 +237,7 @@ def check_halos_of_a_closed_box(group, rng, links):
 
 
 def check_halos_at_a_steady_state(group, rng, links):
-    """What the ends of the halos change is small beside the change in a step, not beside T."""
+    """What the ends of the halos change is small compared with the change in a step, not with T."""
     problem = LONG | {"shape": (120, 9), "dt": 2.0, "boundary": HALOS["values"]["boundary"]}
     problem |= {"initial": lambda x, y: 1 - y / 119, "damped_start": False}
     with holding(0):

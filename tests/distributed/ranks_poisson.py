@@ -60,7 +60,7 @@ def check_fields_of_one_process(group, rng):
 
 
 def check_thin_lines(group, rng):
-    """The other axis has long waves: their small eigenvalues must not be lost beside 1 / h^2."""
+    """The other axis has long waves: their small eigenvalues must not be lost in 1 / h^2."""
     shape, spacing = (24, 40), (1e-3, 1e3)
     theta = np.pi / shape[0]
     eigenvalue = -((2 / spacing[1] * np.sin(theta / 2)) ** 2)

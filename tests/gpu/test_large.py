@@ -8,7 +8,7 @@ pytestmark = pytest.mark.slow
 
 FAR = 2**31 + 7
 
-# x of row r of system s, and what a matrix with -1 beside its diagonal makes of it.
+# x of row r of system s, and what a matrix with -1 next to its diagonal makes of it.
 FORMULAS = """
 __device__ float x_of(long long r, long long s) { return (float)((5 * r + 3 * s) % 11) - 5; }
 __device__ float diag_of(long long r, long long s) { return 4 + (r + s) % 2; }

@@ -262,7 +262,7 @@ import os, warnings
 import numpy as np
 from pysolvers import BackendError, solve_tridiagonal
 
-warnings.simplefilter("ignore", DeprecationWarning)  # of os.fork beside threads
+warnings.simplefilter("ignore", DeprecationWarning)  # of os.fork next to threads
 rhs = np.ones((10, 10))
 first = solve_tridiagonal(-1.0, 4.0, -1.0, rhs, device="cuda")
 child = os.fork()

@@ -97,9 +97,9 @@ def test_surroundings_are_left_alone(cupy, seed):
 def test_contiguous_matrices_of_systems_side_by_side(cupy, rng, dtype, rows):
     *matrix, rhs = oracle.dominant(rng, (200, 200, rows), dtype)
     arrays = [cupy.asarray(a) for a in matrix]
-    beside = cupy.ascontiguousarray(cupy.asarray(rhs).swapaxes(1, 2)).swapaxes(1, 2)
+    strided = cupy.ascontiguousarray(cupy.asarray(rhs).swapaxes(1, 2)).swapaxes(1, 2)
     out = cupy.full((200, rows, 200), np.nan, dtype).swapaxes(1, 2)
 
-    pysolvers.solve_tridiagonal(*arrays, beside, pivot=False, out=out, on_singular="ignore")
+    pysolvers.solve_tridiagonal(*arrays, strided, pivot=False, out=out, on_singular="ignore")
 
     assert oracle.backward_error(*matrix, rhs, out.get()) < 100 * oracle.eps(dtype)

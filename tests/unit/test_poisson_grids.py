@@ -187,7 +187,7 @@ def test_box_stretched_along_three_axes_converges_with_second_order(grid, ends):
 
 
 def test_stretched_axis_has_all_digits():
-    """Ratios of 100 to 1e8: eigenvectors beside lines, whose pivots are right to a few eps."""
+    """Ratios of 100 to 1e8: eigenvectors and lines, whose pivots are right to a few eps."""
     for ratio, ends in itertools.product((1e2, 1e4, 1e8), ("DD", "DN", "NN", "RD")):
         edges = np.concatenate([[0], np.cumsum(np.geomspace(1, ratio, 200))])
         boundary = conditions_of("x", ends, (2 / edges[-1], 0))

@@ -84,7 +84,7 @@ template <typename Number> struct ColumnJob {
     static constexpr bool is_step = false, keeps_u = false, has_absent = false;
     static constexpr bool may_be_periodic = true;
     static constexpr int operands = 4; /* that the ring copies */
-    /* numbers of a lane in shared memory besides those of its chunk */
+    /* numbers of a lane in shared memory apart from those of its chunk */
     template <int ROWS> static constexpr int words = 0;
     Systems<Number> t;
     Input<Number> inputs[4];  /* those of t */

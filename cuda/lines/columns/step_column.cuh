@@ -121,7 +121,7 @@ struct StepColumn<StepColumnJob<Number, KIND>, ROWS>
     using Base = StepColumnBase<Job, Number, ROWS>;
     using Base::Base, Base::job, Base::self, Base::g, Base::inside;
 
-    /* Start the copies of what the rows of `system` need besides those of the ring. */
+    /* Start the copies of what the rows of `system` need apart from those of the ring. */
     __device__ __forceinline__ void fetch(int64_t system) const
     {
         const int64_t systems = job.t.outer * job.t.inner;

@@ -2,7 +2,7 @@
  *
  * The lanes of a warp copy the four operands of a row in units of 16 bytes, past the L1 cache:
  * one copy of a lane for each row in float32, two in float64, in place of four loads. Loads to
- * registers wait in the L1 cache, of which little is left besides the kept rows. The systems of
+ * registers wait in the L1 cache, of which the kept rows leave little. The systems of
  * a batch lie side by side, each row of an operand begins at 16 bytes, and the number of systems
  * is a multiple of those in 16 bytes.
  *

@@ -122,7 +122,7 @@ line_tiles(int rows, int all, int axis, int words, int word, size_t most,
     return t;
 }
 
-/* Dynamic shared memory that a block may use besides its WarpExchange. */
+/* Dynamic shared memory that a block may use apart from its WarpExchange. */
 template <typename Number>
 inline size_t
 line_tile_bytes(const ps_cuda_device *device)

@@ -42,7 +42,7 @@ template <typename Number> struct alignas(panel_alignment<Number>) PanelSpike {
     Number l, u;
 };
 
-/* The shared memory of a block besides the rows. The pitch of the data of a column
+/* The shared memory of a block apart from the rows. The pitch of the data of a column
  * avoids bank conflicts of the lanes of a PanelReducer. */
 template <typename Number> struct PanelShared {
     static constexpr int pitch = panel_columns<Number> + 16 / sizeof(Number);

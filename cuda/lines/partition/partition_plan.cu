@@ -14,7 +14,7 @@
 
 namespace pysolvers::partition {
 
-static constexpr int shared_for_statics = 5120; /* of a block, besides the tile */
+static constexpr int shared_for_statics = 5120; /* of a block, apart from the tile */
 static constexpr int shared_of_system = 1024;   /* reserved by the driver per block */
 static constexpr int line = 128;  /* bytes of neighbours for efficient memory access */
 static constexpr int sector = 32; /* bytes of a memory transaction */

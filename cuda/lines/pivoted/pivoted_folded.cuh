@@ -2,7 +2,7 @@
  *
  * The rows of a chunk take the positions 0, 1, 2, ... in the order m, m+1, m-1, m+2, ...
  * (m the middle row), and the unknowns of these rows likewise. A row couples position p
- * with p-2, p and p+2 only, the first three besides with their neighbours, so that the
+ * with p-2, p and p+2 only, the first three also with their neighbours, so that the
  * rows of the inside are a band matrix with two sub- and two superdiagonals, and the last
  * four positions are the unknowns first, last, left and right. The pivot row of position
  * p is that with the largest entry among two carried rows, with entries in the columns p ..

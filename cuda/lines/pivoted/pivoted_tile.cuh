@@ -196,7 +196,7 @@ template <typename Number> struct PivotShared {
         *others; /* of the messages of the blocks of a cluster, alternating by tile */
     int *state;  /* PivotState of each system */
 
-    /* Of each system, and of the block, besides the planes and the tree. */
+    /* Of each system, and of the block, apart from the planes and the tree. */
     static constexpr size_t system_bytes = sizeof(PivotShift) + sizeof(int);
     static constexpr size_t block_bytes =
         4 * sizeof(Input<Number>) + 4 * sizeof(Arrivals);

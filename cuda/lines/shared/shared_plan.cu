@@ -255,7 +255,7 @@ typedef struct {
 static bool
 lay_out(plan *p, const limits &l, const ps_cuda_device &device, int rounds, bool across)
 {
-    const int fixed = 2560 + 512 * l.element; /* bytes of a block besides the tiles */
+    const int fixed = 2560 + 512 * l.element; /* bytes of a block apart from the tiles */
     const int share = device.shared_bytes_processor / p->resident;
     ps_cuda_shared_shape *const shape = &p->shape;
 

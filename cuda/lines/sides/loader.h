@@ -59,7 +59,7 @@ tiles_of(const ps_tridiag &t, const Shape &shape, const ps_cuda_device *device,
 /* The slots of the ring: at least three operands, a side that is solved and one that is loaded. */
 static constexpr int32_t least_slots = 5, most_slots = 12;
 
-/* The slots of so many bytes that a block has, of so many blocks on a multiprocessor, besides
+/* The slots of so many bytes that a block has, of so many blocks on a multiprocessor, apart from
  * `others` bytes of shared memory; of these, static ones and those of the driver. */
 inline int32_t
 slots_that_fit(const ps_cuda_device *device, int blocks, size_t slot, size_t others)

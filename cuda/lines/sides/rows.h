@@ -50,7 +50,7 @@ struct SideRows {
     }
 };
 
-/* The shared memory of a block besides the slots, for each team. */
+/* The shared memory of a block apart from the slots, for each team. */
 template <typename Number> struct RowsExchange {
     Number *level;       /* of the warps */
     Frame<Number> *unit; /* of the warps */

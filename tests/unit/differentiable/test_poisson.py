@@ -187,7 +187,7 @@ def test_derivatives_of_both_orders(everywhere, rng, case, grid):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("boundary", [Neumann(), {"x": "periodic", "y": Neumann()}])
 def test_thin_cells_along_the_lines(differentiable, make, boundary, dtype):
-    """A long wave along y: its eigenvalue must not be lost beside 1 / spacing^2 of x."""
+    """A long wave along y: its eigenvalue must not be lost in 1 / spacing^2 of x."""
     size, faces = 64, np.concatenate([[0], np.cumsum(np.geomspace(1, 200, 60))])
     for rows, spacing, step in ((60, faces, 1e3), (32, 1.0, 1e4), (32, 1e-4, 1e4), (32, 1.0, 1.0)):
         theta = np.pi / size

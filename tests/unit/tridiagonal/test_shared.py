@@ -97,10 +97,10 @@ def test_answers_that_leave_the_cache(rng):
     columns = [a[:, np.newaxis] for a in matrix]
 
     x = solve_tridiagonal(*matrix, rhs)
-    beside = solve_tridiagonal(*columns, np.ascontiguousarray(rhs.T), axis=0)
+    across = solve_tridiagonal(*columns, np.ascontiguousarray(rhs.T), axis=0)
 
     np.testing.assert_array_equal(x[[0, 16]], own(matrix, rhs[[0, 16]]))
-    np.testing.assert_array_equal(beside.T, x)
+    np.testing.assert_array_equal(across.T, x)
 
 
 @pytest.mark.parametrize("form", ["short", "with ends"])
@@ -168,9 +168,9 @@ def test_factor_gives_the_same_bits_wherever_the_systems_lie(rng, side, trans, p
     expected = np.stack([f.solve(b, trans=trans, threads=1) for b in rhs])
 
     np.testing.assert_array_equal(f.solve(rhs, trans=trans, threads=3), expected)
-    beside = factor_tridiagonal(*(a[:, np.newaxis] for a in matrix), axis=0, periodic=periodic)
+    across = factor_tridiagonal(*(a[:, np.newaxis] for a in matrix), axis=0, periodic=periodic)
     columns = np.ascontiguousarray(rhs.T)
-    assert beside.solve(columns, trans=trans, out=columns) is columns
+    assert across.solve(columns, trans=trans, out=columns) is columns
     np.testing.assert_array_equal(columns.T, expected)
 
 
