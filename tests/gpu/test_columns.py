@@ -181,7 +181,7 @@ def test_so_many_columns_that_their_tiles_are_claimed(rng, dtype, rows, copies):
     assert (x == x[:, :1]).all()
 
 
-@pytest.mark.parametrize("rows", [15, 16, 17, 33, 47, 48, 64, 65, 80, 81])
+@pytest.mark.parametrize("rows", [15, 16, 17, 33, 47, 48, 64, 65, 80, 81, 100, 129, 160, 161])
 @pytest.mark.parametrize("pivot", [False, None])
 @pytest.mark.parametrize("more", [5, 32])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

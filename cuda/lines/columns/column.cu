@@ -171,11 +171,12 @@ is_short_step(const ps_tridiag &t, const StepTerms &terms)
     return !terms.is_flux && terms.kind() == StepKind::bare && t.rows <= most_rows;
 }
 
-/* Whether systems are solved by halves, if there are many: real ones of 16 to 80 rows in float32
+/* Whether systems are solved by halves, if there are many: real ones of 16 to 160 rows in float32
  * whose rows do not begin at 16 bytes; in float64 such of 16 to 64 rows, and all of 33 to 64 rows.
  * H200, parts of the floor, in brackets without halves. float32, rows that begin anywhere: 16, 24,
  * 37, 48, 60, 64, 75 rows 0.80 (0.77), 0.84 (0.73), 0.83 (0.67), 0.89 (0.66), 0.87 (0.67), 0.89
- * (0.65), 0.86 (0.60), 100 rows 0.64 (0.70); aligned 16, 24, 37, 64 rows 0.82 (0.98), 0.84 (0.93),
+ * (0.65), 0.86 (0.60), 81, 100, 120, 140, 160 rows 0.85 (0.65), 0.79 (0.69), 0.78 (0.69), 0.755
+ * (0.675), 0.74 (0.62), 200 rows 0.58 (0.63); aligned 16, 24, 37, 64 rows 0.82 (0.98), 0.84 (0.93),
  * 0.84 (0.87), 0.94 (0.95). float64, anywhere: 16, 24, 37, 60 rows 0.99 (0.71 with 16), 0.98, 0.95
  * (0.58), 0.93 (0.70); aligned 37 and 60 rows 0.98 (0.74), 0.96 (0.81), 16 and 24 rows as without;
  * 100 rows 0.73 (0.73) and 0.85 (0.91). */
@@ -183,7 +184,8 @@ static bool
 suits_halves(const ps_tridiag &t, const ps_cuda_device *device)
 {
     constexpr int64_t least_rows = 16, aligned_rows = 33, most_rows = 64,
-                      most_single_rows = 80, least_systems = 48;
+                      most_single_rows = 160, least_systems = 48;
+    constexpr int64_t row_bytes = 512; /* shared, with more than most_rows rows */
     const bool is_aligned =
         access_of(t, {&t.lower, &t.diag, &t.upper, &t.rhs}) != ColumnAccess::elements;
     const auto is_near = [](const ps_stride &s) {
@@ -192,7 +194,9 @@ suits_halves(const ps_tridiag &t, const ps_cuda_device *device)
 
     const bool has_rows =
         t.dtype == PS_F32
-            ? !is_aligned && t.rows >= least_rows && t.rows <= most_single_rows
+            ? !is_aligned && t.rows >= least_rows && t.rows <= most_single_rows &&
+                  (t.rows <= most_rows ||
+                   t.rows * row_bytes + statics_bytes <= device->shared_bytes)
             : t.dtype == PS_F64 && t.rows >= (is_aligned ? aligned_rows : least_rows) &&
                   t.rows <= most_rows;
 

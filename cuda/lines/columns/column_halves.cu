@@ -126,16 +126,20 @@ __global__ void __launch_bounds__(2 * SYSTEMS, BLOCKS)
     }
 }
 
+/* `percent` of the L1 cache for shared memory, or what the driver chooses. */
 template <int SYSTEMS, int COUNT, int BLOCKS, typename Number>
 static ps_status
-launch_halves(const ColumnJob<Number> &job, cudaStream_t stream)
+launch_halves(const ColumnJob<Number> &job, cudaStream_t stream,
+              int percent = cudaSharedmemCarveoutDefault)
 {
     const auto kernel = column_halves_kernel<Number, SYSTEMS, COUNT, BLOCKS>;
     const int kept_rows = job.t.rows - job.t.rows / 2 - 1;
     const size_t bytes = static_cast<size_t>(1 + 2 * kept_rows) *
                          (COLUMN_HALF_WORDS * SYSTEMS * sizeof(Number));
 
-    if (allow_shared(kernel) != cudaSuccess) {
+    if (allow_shared(kernel) != cudaSuccess ||
+        cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                             percent) != cudaSuccess) {
         return PS_DEVICE_FAILURE;
     }
     return Launch(divided_up(job.t.outer * job.t.inner, int64_t(SYSTEMS)), 2 * SYSTEMS,
@@ -147,17 +151,30 @@ launch_halves(const ColumnJob<Number> &job, cudaStream_t stream)
  * a block, which store at the same time. More warps then wait for memory: float32, 60 rows that
  * begin anywhere, 0.87 of the floor in place of 0.70, float64, 16 and 37 rows 0.99 and 0.95 in
  * place of 0.83 and 0.87; from 48 rows of float64 on, whose pivot rows take the memory of the
- * cache, 0.87 to 0.93 in place of 0.92 to 0.93 (H200). */
+ * cache, 0.87 to 0.93 in place of 0.92 to 0.93. From 81 rows of float32 on the shared memory of at
+ * most three blocks leaves 60 KiB to the cache (100 rows 0.79, with four blocks 0.63), from 129 rows
+ * on, of which two blocks fit, each thread has twice as many rows in advance (140 rows 0.755 in
+ * place of 0.68) (H200). */
 template <typename Number>
 ps_status
 launch_column_halves(const ColumnJob<Number> &job, cudaStream_t stream)
 {
-    [[maybe_unused]] constexpr int rows_of_many = 48;
+    [[maybe_unused]] constexpr int rows_of_many = 48, rows_of_three = 81,
+                                   rows_of_two = 129, percent_of_three = 80;
     constexpr int ahead = half_ahead<Number>;
 
     if constexpr (sizeof(Number) == 8) {
         if (job.t.rows >= rows_of_many) {
             return launch_halves<HALF_SYSTEMS, ahead, 1>(job, stream);
+        }
+    }
+    else {
+        if (job.t.rows >= rows_of_two) {
+            return launch_halves<2 * HALF_SYSTEMS, ahead, 1>(job, stream);
+        }
+        if (job.t.rows >= rows_of_three) {
+            return launch_halves<2 * HALF_SYSTEMS, ahead / 2, 4>(job, stream,
+                                                                 percent_of_three);
         }
     }
     return launch_halves<2 * HALF_SYSTEMS, ahead / 2, 4>(job, stream);
