@@ -37,14 +37,15 @@ shape_with(int64_t rows, int32_t bytes, bool by_threads, int32_t blocks,
     s->width = row_bytes / bytes;
     s->blocks = blocks;
     s->by_threads = by_threads;
-    s->chunks = static_cast<int32_t>(divided_up(rows, ring_rows * blocks));
+    s->chunk_rows = ring_rows(row_bytes);
+    s->chunks = static_cast<int32_t>(divided_up(rows, s->chunk_rows * blocks));
     s->before = blocks * s->block_rows() - s->rows;
     s->numbers = s->block_rows() * s->width;
-    const int32_t most =
-        bytes == 4 ? side_ring_threads<float> : side_ring_threads<double>;
 
-    return s->chunks <= ring_chunks && blocks <= device->cluster_blocks &&
-           s->threads() <= most && set_slots(bytes, device, s);
+    return s->chunks <= ring_chunks && s->block_rows() <= ring_block_rows &&
+           blocks <= device->cluster_blocks &&
+           s->threads() <= ring_threads(bytes, s->chunk_rows) &&
+           set_slots(bytes, device, s);
 }
 
 /* The most blocks of clusters with rows of 256 bytes. */
@@ -61,7 +62,7 @@ shape_by_column(int64_t rows, int32_t bytes, bool by_threads,
     const auto with = [&](int32_t blocks, int32_t row_bytes) {
         return shape_with(rows, bytes, by_threads, blocks, row_bytes, device, s);
     };
-    const bool is_short = divided_up(rows, ring_rows) <= ring_chunks / 2;
+    const bool is_short = rows <= ring_block_rows / 2;
 
     if ((by_threads || is_short) && with(1, 256)) {
         return true;

@@ -14,7 +14,7 @@
  * pivoting: stable for diagonally dominant systems. From sm_90 on.
  *
  * On an H200, parts of the speed of a copy of these words: up to 256 rows, 0.80 to 1.09 for 3 sides
- * and 0.79 to 1.05 for 10; in clusters with 512 to 2000 rows, 0.61 to 0.89 for 10; 0.42 to 0.72 where
+ * and 0.79 to 1.05 for 10; in clusters with 512 to 2000 rows, 0.76 to 0.92 for 10; 0.42 to 0.72 where
  * rows begin anywhere, because of the stores. Fewer than four sides are faster in groups in clusters.
  * Not faster: no other threads, but loads that are transposed in shared
  * memory, so that neighbouring lanes join the chunks (0.99 to 1.45 up to 256 rows, in clusters 1.04
@@ -39,29 +39,29 @@ synchronize(const SideRing &s)
     asm volatile("bar.sync 1, %0;" ::"r"(s.solvers()) : "memory");
 }
 
-/* Units of a system, whose multipliers are in shared memory, `pitch` numbers from a unit to the
+/* Units of a system, whose multipliers are in shared memory, PITCH numbers from a unit to the
  * next one: arrays m, p, next, u. In the last unit, p, next and u are those of the whole: of
  * its last row and x_first, and of the first unit's x_first. */
-template <typename Number> struct RingUnits {
+template <typename Number, int PITCH> struct RingUnits {
     Number *at;
-    int32_t pitch, array; /* from a unit to the next one, from an array to the next one */
+    int32_t array;        /* from an array to the next one */
     int32_t count, first; /* unit `first` has the first row */
 
     __device__ __forceinline__ Number &m(int i) const
     {
-        return at[i * pitch];
+        return at[i * PITCH];
     }
     __device__ __forceinline__ Number &p(int i) const
     {
-        return at[array + i * pitch];
+        return at[array + i * PITCH];
     }
     __device__ __forceinline__ Number &next(int i) const
     {
-        return at[2 * array + i * pitch];
+        return at[2 * array + i * PITCH];
     }
     __device__ __forceinline__ Number &u(int i) const
     {
-        return at[3 * array + i * pitch];
+        return at[3 * array + i * PITCH];
     }
 
     /* Join units with the matrices frame(i), whose last rows are end(i). The multipliers of unit
@@ -105,79 +105,77 @@ template <typename Number> struct RingUnits {
                 all.a, all.b, all.c};
     }
 
-    /* The numbers g of all units but the last one, for y before the units; returns the last
-     * one of them. All numbers of at most MOST units are read before any is written. */
-    template <int MOST, typename LoadOf>
-    __device__ __forceinline__ Number eliminate(const LoadOf &load, Number before,
-                                                Number (&g)[MOST - 1]) const
+    /* The numbers g of all units but the last one, for y before the units. All numbers of the
+     * units, which are COUNT, are read before any is written. */
+    template <int COUNT, typename LoadOf>
+    __device__ __forceinline__ void eliminate(const LoadOf &load, Number before,
+                                              Number (&g)[COUNT]) const
     {
         Load<Number> own = load(0);
 
 #pragma unroll
-        for (int i = 0; i < MOST - 1; i++) {
-            const int at = min(i, count - 1);
-            const bool is_inner = i < count - 1;
-            const Load<Number> behind = load(min(i + 1, count - 1));
-            const Number scale = is_inner ? p(at) : Number(0);
-            const Number left = is_inner ? m(at) : Number(-1);
+        for (int i = 0; i < COUNT - 1; i++) {
+            const Load<Number> behind = load(i + 1);
 
-            before = scale * (own.d - next(at) * behind.first) - left * before;
+            before = p(i) * (own.d - next(i) * behind.first) - m(i) * before;
             g[i] = before;
             own = behind;
         }
-        return before;
+        g[COUNT - 1] = before;
     }
 
     /* The load of all units from those of each, from the numbers g for y = 0 before them. */
-    template <int MOST, typename LoadOf>
+    template <int COUNT, typename LoadOf>
     __device__ __forceinline__ Load<Number>
-    whole(const LoadOf &load, const Number (&g)[MOST - 1], bool has_first) const
+    whole(const LoadOf &load, const Number (&g)[COUNT], bool has_first) const
     {
-        const Number d = load(count - 1).d - m(count - 1) * g[MOST - 2];
+        const Number d =
+            COUNT > 1 ? load(COUNT - 1).d - m(COUNT - 1) * g[COUNT - 1] : load(0).d;
         Number head(0), head_u(-1);
 
         if (!has_first) {
             return {Number(0), d};
         }
 #pragma unroll
-        for (int i = 0; i < MOST - 1; i++) {
-            const bool is_behind = i >= first && i < count - 1;
+        for (int i = 0; i < COUNT - 1; i++) {
+            const Number up = u(i);
 
-            head = head - (is_behind ? head_u : Number(0)) * g[i];
-            head_u = is_behind ? -(head_u * u(min(i, count - 1))) : head_u;
+            head = head - (i >= first ? head_u : Number(0)) * g[i];
+            head_u = i >= first ? -(head_u * up) : head_u;
         }
-        return {load(first).first - u(count - 1) * head, d};
+        return {load(first).first - u(COUNT - 1) * head, d};
     }
 
     /* put(i, y) of all units, from the last to the first. */
-    template <int MOST, typename Put>
-    __device__ __forceinline__ void substitute(const Number (&g)[MOST - 1], Number all,
+    template <int COUNT, typename Put>
+    __device__ __forceinline__ void substitute(const Number (&g)[COUNT], Number all,
                                                const Put &put) const
     {
-        put(count - 1, all);
-#pragma unroll
-        for (int i = MOST - 2; i >= 0; i--) {
-            const bool is_inner = i < count - 1;
-            const Number behind = is_inner ? u(min(i, count - 1)) : Number(-1);
+        Number up[COUNT];
 
-            all = (is_inner ? g[i] : Number(0)) - behind * all;
-            if (is_inner) {
-                put(i, all);
-            }
+#pragma unroll
+        for (int i = 0; i < COUNT - 1; i++) {
+            up[i] = u(i);
+        }
+        put(COUNT - 1, all);
+#pragma unroll
+        for (int i = COUNT - 2; i >= 0; i--) {
+            all = g[i] - up[i] * all;
+            put(i, all);
         }
     }
 
-    /* visit(most) with a constant that is not less than the number of units. */
-    template <typename Visit>
-    __device__ __forceinline__ auto with_most(const Visit &visit) const
+    /* visit(count) with the number of units as a constant, which is at most MOST; with DOUBLES it
+     * is a power of two. */
+    template <int MOST, bool DOUBLES, typename Visit>
+    __device__ __forceinline__ auto with_count(const Visit &visit) const
     {
-        if (count <= 4) {
-            return visit(std::integral_constant<int, 4>());
+        if constexpr (MOST > 1 + DOUBLES) {
+            if (count < MOST) {
+                return with_count<DOUBLES ? MOST / 2 : MOST - 1, DOUBLES>(visit);
+            }
         }
-        if (count <= 8) {
-            return visit(std::integral_constant<int, 8>());
-        }
-        return visit(std::integral_constant<int, 16>());
+        return visit(std::integral_constant<int, MOST>());
     }
 };
 
@@ -223,15 +221,17 @@ template <typename Number> struct RingCopies {
 using RingRounds = RoundsOf<2>;
 
 /* Of a system of a block, the thread that joins its chunks. */
-template <typename Number, bool IS_CLUSTER> struct RingJoiner {
-    static constexpr int rows = ring_rows;
+template <typename Number, bool IS_CLUSTER, int ROW_BYTES> struct RingJoiner {
+    /* from unit to unit in an array over them */
+    static constexpr int along = ROW_BYTES / static_cast<int>(sizeof(Number));
+    using Units = RingUnits<Number, along>;
     const SideRingJob<Number> &job;
     const RingExchange<Number> &exchange;
     const int32_t rank, own; /* system of the tile */
     RingRounds rounds;
     int32_t base = 0; /* RingExchange: of the tile */
     const UnitArray units, values;
-    RingUnits<Number> chunks, blocks;
+    Units chunks, blocks;
 
     __device__ __forceinline__ RingJoiner(const SideRingJob<Number> &j,
                                           const RingExchange<Number> &e, RingState &state,
@@ -242,15 +242,15 @@ template <typename Number, bool IS_CLUSTER> struct RingJoiner {
         const SideRing &s = job.shape;
         const int32_t first_block = s.before / s.block_rows();
 
-        chunks = {e.unit + units.at(0, own), units.along, units.all, s.chunks,
-                  rank == first_block ? s.before % s.block_rows() / rows : 0};
-        blocks = {e.block + own, s.width, s.blocks * s.width, s.blocks, first_block};
+        chunks = {e.unit + own, units.all, s.chunks,
+                  rank == first_block ? s.before % s.block_rows() / s.chunk_rows : 0};
+        blocks = {e.block + own, s.blocks * along, s.blocks, first_block};
     }
 
     /* The last row of `count` chunks of the system. */
     __device__ __forceinline__ int32_t end(int32_t count) const
     {
-        return count * rows - job.shape.before - 1;
+        return count * job.shape.chunk_rows - job.shape.before - 1;
     }
 
     /* The multipliers of the units from the frames of the chunks; returns the note of the
@@ -329,14 +329,14 @@ template <typename Number, bool IS_CLUSTER> struct RingJoiner {
     {
         const auto load = loads_of(side);
 
-        chunks.with_most([&](auto most) {
-            Number g[most.value - 1];
+        chunks.template with_count<ring_chunks, false>([&](auto number) {
+            Number g[number.value];
 
-            chunks.template eliminate<most.value>(load, Number(0), g);
-            const Number y = close<most.value>(chunks, load, g);
+            chunks.template eliminate<number.value>(load, Number(0), g);
+            const Number y = close<number.value>(chunks, load, g);
 
             store(side, job.t.periodic ? y : Number(0), [&](const auto &put) {
-                chunks.template substitute<most.value>(g, y, put);
+                chunks.template substitute<number.value>(g, y, put);
             });
         });
     }
@@ -345,53 +345,53 @@ template <typename Number, bool IS_CLUSTER> struct RingJoiner {
      * blocks. */
     __device__ __forceinline__ void begin_side(int32_t side)
     {
-        const int32_t width = job.shape.width, count = job.shape.blocks;
+        const int32_t count = job.shape.blocks;
         const auto load = loads_of(side);
-        const RingLoad<Number> mine = {chunks.with_most([&](auto most) {
-            Number g[most.value - 1];
+        const RingLoad<Number> mine = {
+            chunks.template with_count<ring_chunks, false>([&](auto number) {
+                Number g[number.value];
 
-            chunks.template eliminate<most.value>(load, Number(0), g);
-            return chunks.template whole<most.value>(load, g, true);
-        })};
+                chunks.template eliminate<number.value>(load, Number(0), g);
+                return chunks.template whole<number.value>(load, g, true);
+            })};
 
         if (own == 0) {
-            rounds.expect(count * width *
+            rounds.expect(count * along *
                           static_cast<uint32_t>(sizeof(RingLoad<Number>)));
         }
         for (int b = 0; b < count; b++) {
-            send(received() + rank * width, mine, rounds.now(), b);
+            send(received() + rank * along, mine, rounds.now(), b);
         }
         rounds.round++;
     }
     __device__ __forceinline__ void end_side(int32_t side)
     {
-        const int32_t width = job.shape.width;
         const RingLoad<Number> *const of_blocks = received();
-        const auto of_block = [&](int b) { return of_blocks[b * width].load; };
+        const auto of_block = [&](int b) { return of_blocks[b * along].load; };
         Number before(0), y(0); /* y before the block and its last one */
 
         rounds.wait();
         rounds.round++;
-        blocks.with_most([&](auto most) {
-            Number g[most.value - 1];
+        blocks.template with_count<ring_blocks, true>([&](auto number) {
+            Number g[number.value];
 
-            blocks.template eliminate<most.value>(of_block, Number(0), g);
-            const Number last = close<most.value>(blocks, of_block, g);
+            blocks.template eliminate<number.value>(of_block, Number(0), g);
+            const Number last = close<number.value>(blocks, of_block, g);
 
             before = job.t.periodic ? last : Number(0);
-            blocks.template substitute<most.value>(g, last, [&](int b, Number of_b) {
+            blocks.template substitute<number.value>(g, last, [&](int b, Number of_b) {
                 y = b == rank ? of_b : y;
                 before = b == rank - 1 ? of_b : before;
             });
         });
         const auto load = loads_of(side);
 
-        chunks.with_most([&](auto most) {
-            Number g[most.value - 1];
+        chunks.template with_count<ring_chunks, false>([&](auto number) {
+            Number g[number.value];
 
-            chunks.template eliminate<most.value>(load, before, g);
+            chunks.template eliminate<number.value>(load, before, g);
             store(side, before, [&](const auto &put) {
-                chunks.template substitute<most.value>(g, y, put);
+                chunks.template substitute<number.value>(g, y, put);
             });
         });
     }
@@ -399,18 +399,17 @@ template <typename Number, bool IS_CLUSTER> struct RingJoiner {
   private:
     /* y of the last unit, which closes the system, from the numbers g for y = 0 before the
      * units; g becomes those for y before them. */
-    template <int MOST, typename LoadOf>
-    __device__ __forceinline__ Number close(const RingUnits<Number> &of,
-                                            const LoadOf &load,
-                                            Number (&g)[MOST - 1]) const
+    template <int COUNT, typename LoadOf>
+    __device__ __forceinline__ Number close(const Units &of, const LoadOf &load,
+                                            Number (&g)[COUNT]) const
     {
-        const int last = of.count - 1;
+        const int last = COUNT - 1;
         const bool periodic = job.t.periodic;
         const Number y = CloseFactor<Number>{of.p(last), of.next(last)}.solve(
-            of.template whole<MOST>(load, g, periodic));
+            of.template whole<COUNT>(load, g, periodic));
 
         if (periodic) {
-            of.template eliminate<MOST>(load, y, g);
+            of.template eliminate<COUNT>(load, y, g);
         }
         return y;
     }
@@ -422,32 +421,32 @@ template <typename Number, bool IS_CLUSTER> struct RingJoiner {
     {
         Number *const to = exchange.y + (side & 1) * values.all + values.at(0, own);
 
+        visit([&](int i, Number y) { to[(i + 1) * along] = y; });
         to[0] = y_left;
-        visit([&](int i, Number y) { to[(i + 1) * values.along] = y; });
     }
     /* The loads of the blocks in this round. */
     __device__ __forceinline__ RingLoad<Number> *received() const
     {
-        return exchange.loads + rounds.turn() * job.shape.blocks * job.shape.width + own;
+        return exchange.loads + rounds.turn() * job.shape.blocks * along + own;
     }
     __device__ __forceinline__ auto loads_of(int32_t side) const
     {
         const Number *const from = exchange.loads_of(base, side) + units.at(0, own);
-        const int32_t along = units.along, all = units.all;
+        const int32_t all = units.all;
 
         return
             [=](int i) { return Load<Number>{from[i * along], from[all + i * along]}; };
     }
     /* The level that closes the system. */
-    __device__ __forceinline__ const RingUnits<Number> &top() const
+    __device__ __forceinline__ const Units &top() const
     {
         return IS_CLUSTER ? blocks : chunks;
     }
 };
 
 /* The chunk of a thread. */
-template <typename Number, int ROW_BYTES> struct RingWorker {
-    static constexpr int rows_of = ring_rows;
+template <typename Number, int ROW_BYTES, int ROWS> struct RingWorker {
+    static constexpr int rows_of = ROWS;
     /* from row to row in a slot */
     static constexpr int step = ROW_BYTES / static_cast<int>(sizeof(Number));
     const SideRingJob<Number> &job;
@@ -501,8 +500,12 @@ template <typename Number, int ROW_BYTES> struct RingWorker {
     }
 
     /* The load of the chunk for the side in a slot. */
-    __device__ __forceinline__ void reduce(const Number *slot, int32_t side) const
+    __device__ __forceinline__ void reduce(const Number *slot, int32_t side)
     {
+        /* The products of u are found for each side: as constants they would be in local memory. */
+        if constexpr (sizeof(Number) == 8 && ROWS > 16) {
+            asm volatile("" : "+d"(factor.u[0]));
+        }
         const Number *const from = slot + offset;
         Number *const to = exchange.loads_of(base, side) + units.at(chunk, system);
         const Load<Number> load =
@@ -562,21 +565,26 @@ template <typename Number> struct CopiedItems {
     {
         return slots + place.wait(state.full, s.slots) * s.numbers;
     }
-    /* The thread no longer uses the next one of the items. */
-    __device__ __forceinline__ void leave()
+    /* The warp no longer uses the next `count` items. */
+    __device__ __forceinline__ void leave(int count)
     {
-        state.done[left].arrive();
-        left = left + 1 < s.slots ? left + 1 : 0;
+        __syncwarp();
+        for (int q = 0; q < count; q++) {
+            if (threadIdx.x % 32 == 0) {
+                state.done[left].arrive();
+            }
+            left = left + 1 < s.slots ? left + 1 : 0;
+        }
     }
 };
 
 /* Copies of the rows of a chunk by its thread, number by number; zeros in place of rows that there are
  * not. */
-template <typename Number, int ROW_BYTES> struct ChunkCopies {
+template <typename Number, int ROW_BYTES, int ROWS> struct ChunkCopies {
     static constexpr int step = ROW_BYTES / static_cast<int>(sizeof(Number));
     const SideRingJob<Number> &job;
     const RingState &state;
-    const RingWorker<Number, ROW_BYTES> &worker;
+    const RingWorker<Number, ROW_BYTES, ROWS> &worker;
 
     __device__ __forceinline__ int64_t tile(int32_t turn) const
     {
@@ -596,7 +604,7 @@ template <typename Number, int ROW_BYTES> struct ChunkCopies {
         Number *const to = slot + worker.offset;
 
 #pragma unroll
-        for (int i = 0; i < ring_rows; i++) {
+        for (int i = 0; i < ROWS; i++) {
             copy_async_of_line_or_clear<sizeof(Number)>(
                 to + i * step, from, there && start + i >= first && start + i < end);
             from += in.row;
@@ -622,7 +630,7 @@ tile_of_turn(const SideRingJob<Number> &job, int32_t turn, uint32_t ticket)
  * and one at the end. Between two of them, side s - 1 is substituted, which the warp that copies then
  * stores, side s is joined, and side s + 1 is reduced. A cluster joins a side in two steps, so that it does not wait for the
  * messages: the sides after the first two are one step later, and a tile has one step more. */
-template <typename Number, bool IS_CLUSTER, int ROW_BYTES, bool BY_THREADS>
+template <typename Number, bool IS_CLUSTER, int ROW_BYTES, int ROWS, bool BY_THREADS>
 __device__ __forceinline__ void
 work_on_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchange,
               RingState &state, Number *slots, int32_t rank)
@@ -630,8 +638,9 @@ work_on_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchan
     const SideRing &s = job.shape;
     const int32_t sides = job.sides;
     const bool works = static_cast<int32_t>(threadIdx.x) < s.chunks * s.width;
-    RingWorker<Number, ROW_BYTES> worker(job, exchange, works ? threadIdx.x : 0, rank);
-    using Copies = ChunkCopies<Number, ROW_BYTES>;
+    RingWorker<Number, ROW_BYTES, ROWS> worker(job, exchange, works ? threadIdx.x : 0,
+                                               rank);
+    using Copies = ChunkCopies<Number, ROW_BYTES, ROWS>;
     const Copies copies = {job, state, worker};
     auto items = [&] {
         if constexpr (BY_THREADS) {
@@ -672,9 +681,7 @@ work_on_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchan
             }
         }
         else {
-            for (int q = 0; q < 3; q++) {
-                items.leave();
-            }
+            items.leave(3);
         }
         synchronize(s);
         Number *own = nullptr, *next = items.wait(), *last = nullptr;
@@ -713,7 +720,7 @@ work_on_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchan
                         worker.substitute(slot, side & 1);
                     }
                     bulk_fence();
-                    items.leave();
+                    items.leave(1);
                 }
             }
         }
@@ -722,7 +729,7 @@ work_on_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchan
     synchronize(s);
 }
 
-template <typename Number, bool IS_CLUSTER>
+template <typename Number, bool IS_CLUSTER, int ROW_BYTES>
 __device__ __forceinline__ void
 join_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchange,
            RingState &state, int32_t rank, int32_t thread)
@@ -731,8 +738,8 @@ join_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchange,
     const bool ends = IS_CLUSTER && thread >= joiners; /* the second set */
     const int32_t system = ends ? thread - joiners : thread;
     const bool joins = system < job.shape.width;
-    RingJoiner<Number, IS_CLUSTER> joiner(job, exchange, state, rank, joins ? system : 0,
-                                          0);
+    RingJoiner<Number, IS_CLUSTER, ROW_BYTES> joiner(job, exchange, state, rank,
+                                                     joins ? system : 0, 0);
 
 #pragma unroll 1
     for (int32_t turn = 0;; turn++) {
@@ -770,9 +777,9 @@ join_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchange,
 
 /* Grid: any number of clusters of shape.blocks blocks. Shared memory: the slots, then the
  * RingExchange. */
-template <typename Number, bool IS_CLUSTER, int ROW_BYTES, bool BY_THREADS>
+template <typename Number, bool IS_CLUSTER, int ROW_BYTES, int ROWS, bool BY_THREADS>
 __global__ void
-__launch_bounds__(side_ring_threads<Number>, 1)
+__launch_bounds__(ring_threads(sizeof(Number), ROWS), 1)
     side_ring_kernel(const __grid_constant__ SideRingJob<Number> job)
 {
     __shared__ RingState state;
@@ -783,7 +790,7 @@ __launch_bounds__(side_ring_threads<Number>, 1)
     const RingExchange<Number> exchange(s, slots + s.slots * s.numbers);
 
     if (thread == 0) {
-        state.init(s.workers());
+        state.init(s.workers() / 32);
         for (int turn = 0; BY_THREADS && turn < 3; turn++) {
             state.tiles[turn] = tile_of_turn(job, turn, 0);
         }
@@ -801,11 +808,12 @@ __launch_bounds__(side_ring_threads<Number>, 1)
         copy_tiles<IS_CLUSTER>(job, state, copies, slots, rank);
     }
     else if (warp >= s.workers() / 32) {
-        join_tiles<Number, IS_CLUSTER>(job, exchange, state, rank, thread - s.workers());
+        join_tiles<Number, IS_CLUSTER, ROW_BYTES>(job, exchange, state, rank,
+                                                  thread - s.workers());
     }
     else {
-        work_on_tiles<Number, IS_CLUSTER, ROW_BYTES, BY_THREADS>(job, exchange, state,
-                                                                 slots, rank);
+        work_on_tiles<Number, IS_CLUSTER, ROW_BYTES, ROWS, BY_THREADS>(
+            job, exchange, state, slots, rank);
     }
 }
 
@@ -817,12 +825,12 @@ launch_side_ring(const SideRingJob<Number> &job, cudaStream_t stream)
     const bool is_cluster = s.blocks > 1;
     const bool is_narrow = s.width * sizeof(Number) == 128;
     void (*const kernel)(const SideRingJob<Number>) =
-        s.by_threads ? is_cluster ? side_ring_kernel<Number, true, 256, true>
-                                  : side_ring_kernel<Number, false, 256, true>
-        : is_narrow ? is_cluster ? side_ring_kernel<Number, true, 128, false>
-                                 : side_ring_kernel<Number, false, 128, false>
-        : is_cluster ? side_ring_kernel<Number, true, 256, false>
-                     : side_ring_kernel<Number, false, 256, false>;
+        s.by_threads ? is_cluster ? side_ring_kernel<Number, true, 256, 16, true>
+                                  : side_ring_kernel<Number, false, 256, 16, true>
+        : is_narrow ? is_cluster ? side_ring_kernel<Number, true, 128, 32, false>
+                                 : side_ring_kernel<Number, false, 128, 32, false>
+        : is_cluster ? side_ring_kernel<Number, true, 256, 16, false>
+                     : side_ring_kernel<Number, false, 256, 16, false>;
 
     return launch_tiles(kernel, job, bytes_of_arrays<RingExchange<Number>>(s), stream);
 }

@@ -134,7 +134,8 @@ shape_of(const ps_tridiag &t, int64_t step, int32_t bytes, const ps_cuda_device 
         return true;
     }
     const bool short_is_better =
-        with_short > with_long && (bytes == 4 || (with_long * rows < few && !many_sides));
+        with_short > with_long &&
+        (bytes == 4 || (many_sides ? with_long == 1 : with_long * rows < few));
 
     return ((few_banks || short_is_better || with_long == 0) &&
             shape_with(t, bytes, device, short_chunk, with_short, 1, s)) ||
