@@ -31,6 +31,7 @@
 #ifndef PS_CUDA_LINES_RECURRENCE_CUH
 #define PS_CUDA_LINES_RECURRENCE_CUH
 
+#include "lines/join/exchange.cuh"
 #include "lines/recurrence.h"
 #include "runtime/elements.cuh"
 #include "runtime/math.cuh"
@@ -244,12 +245,11 @@ struct RecurrencePlace {
     }
 };
 
-/* The exchange of the warps of a block, if a line has several. */
-template <typename Number, int ORDER> struct RecurrenceExchange {
-    RecurrenceUnit<Number, ORDER> unit[recurrence_threads];       /* [warp][line] */
-    RecurrenceState<Number, ORDER> state[recurrence_threads / 2]; /* [group][line] */
-    uint8_t is_large[recurrence_threads];
-};
+/* The exchange of the warps of a block, if a line has several: units, and whether they are large,
+ * [warp][line]. */
+template <typename Number, int ORDER>
+using RecurrenceUnits =
+    join::BlockExchange<RecurrenceUnit<Number, ORDER>, recurrence_threads, uint8_t>;
 
 /* Numbers of a chunk between those of other lanes of the warp, without bank conflicts. */
 template <typename Number> struct RecurrenceTurn {
@@ -330,7 +330,8 @@ struct RecurrenceWorker {
     const RecurrenceJob<Number> &job;
     const RecurrenceShape &shape;
     const RecurrencePlace &self;
-    RecurrenceExchange<Number, ORDER> &exchange;
+    RecurrenceUnits<Number, ORDER> &units; /* of the warps */
+    State *const states;                   /* before the warps, [group][line] */
     const RecurrenceTurn<Number> turn;
     const int64_t lines;
     const bool is_there;  /* the line */
@@ -347,9 +348,10 @@ struct RecurrenceWorker {
 
     __device__ __forceinline__ RecurrenceWorker(const RecurrenceJob<Number> &j,
                                                 const RecurrencePlace &place,
-                                                RecurrenceExchange<Number, ORDER> &others,
-                                                Number *memory, int32_t row)
-        : job(j), shape(j.shape), self(place), exchange(others),
+                                                RecurrenceUnits<Number, ORDER> &of_warps,
+                                                State *before, Number *memory,
+                                                int32_t row)
+        : job(j), shape(j.shape), self(place), units(of_warps), states(before),
           turn{memory, place.column * j.shape.chunks() * ROWS + place.chunk,
                j.shape.chunks()},
           lines(j.outer * j.inner), is_there(place.line < lines),
@@ -574,8 +576,8 @@ struct RecurrenceWorker {
         State mine = carry[0];
 
         if (self.chunk == shape.chunks() - 1) {
-            exchange.unit[base + self.warp * columns] = u;
-            exchange.is_large[base + self.warp * columns] = is_large;
+            units.unit[base + self.warp * columns] = u;
+            units.note[base + self.warp * columns] = is_large;
         }
         __syncthreads();
 #pragma unroll 1
@@ -583,8 +585,8 @@ struct RecurrenceWorker {
             if (w == self.warp) {
                 mine = carry[0];
             }
-            is_large = is_large || exchange.is_large[base + w * columns] != 0;
-            carry_over(exchange.unit[base + w * columns]);
+            is_large = is_large || units.note[base + w * columns] != 0;
+            carry_over(units.unit[base + w * columns]);
         }
         if (UNITS) { /* otherwise join() has a barrier */
             __syncthreads();
@@ -602,7 +604,7 @@ struct RecurrenceWorker {
 #pragma unroll 1
         for (int32_t w = 0; w < shape.warps; w++) {
             if (w == self.warp) {
-                State v = w == 0 ? start : exchange.state[at];
+                State v = w == 0 ? start : states[at];
 
 #pragma unroll 1
                 for (int32_t k = 0; k < shape.chunks(); k++) {
@@ -619,7 +621,7 @@ struct RecurrenceWorker {
                 }
                 start = v;
                 if (shape.warps > 1 && self.chunk == 0) {
-                    exchange.state[at] = v;
+                    states[at] = v;
                 }
             }
             if (shape.warps > 1) {
@@ -627,7 +629,7 @@ struct RecurrenceWorker {
             }
         }
         if (is_large) {
-            carry[0] = shape.warps > 1 ? exchange.state[at] : start;
+            carry[0] = shape.warps > 1 ? states[at] : start;
         }
         if (shape.warps > 1) {
             __syncthreads();
@@ -705,7 +707,9 @@ struct RecurrencePart {
         using Worker = RecurrenceWorker<Number, ORDER, ACCESS, UNITS>;
         using Turn = RecurrenceTurn<Number>;
         constexpr bool IS_TURNED = ACCESS == RecurrenceAccess::ROW;
-        __shared__ RecurrenceExchange<Number, ORDER> exchange;
+        __shared__ RecurrenceUnits<Number, ORDER> units;
+        __shared__ RecurrenceState<Number, ORDER>
+            states[recurrence_threads / 2]; /* of two warps a line at least */
         __shared__ Number memory[IS_TURNED ? recurrence_threads / 32 * Turn::words : 1];
         const RecurrenceShape &shape = job.shape;
         const int32_t part = blockIdx.x % shape.parts;
@@ -724,7 +728,7 @@ struct RecurrencePart {
         if (begin >= end) {
             return;
         }
-        Worker worker(job, self, exchange,
+        Worker worker(job, self, units, states,
                       memory + (IS_TURNED ? threadIdx.x / 32 * Turn::words : 0),
                       static_cast<int32_t>(begin));
 

@@ -43,7 +43,7 @@ tile_own_rows(int warps)
 
 /* The shared memory of a block: the first and the last row of each warp, with a place
  * before and after them; the lines of the rows; the norms of all threads. */
-template <typename Rule, int K, int KIND> struct TileExchange {
+template <typename Rule, int K, int KIND> struct TileArrays {
     using T = typename Rule::value;
     T edge[2][tile_most_warps + 2][2][warp_lanes];
     typename Rule::Line line[tile_most_warps * tile_rows];
@@ -54,7 +54,7 @@ template <typename Rule, int K, int KIND> struct Tile {
     using T = typename Rule::value;
     static constexpr int fields = Rule::fields;
     const Tiles<Rule> &m;
-    TileExchange<Rule, K, KIND> &exchange;
+    TileArrays<Rule, K, KIND> &exchange;
     int lane, warp, p, j0;
     T u[tile_rows][2], field[fields > 0 ? fields : 1][tile_rows][2];
     typename Rule::Column column[2];
@@ -185,7 +185,7 @@ __launch_bounds__(tile_most_warps *warp_lanes)
     tile_kernel(const __grid_constant__ Tiles<Rule> m)
 {
     constexpr int own_columns = warp_lanes - 2 * K;
-    __shared__ TileExchange<Rule, K, KIND> exchange;
+    __shared__ TileArrays<Rule, K, KIND> exchange;
     const int lane = threadIdx.x % warp_lanes, warp = threadIdx.x / warp_lanes;
     const int strip = static_cast<int>(blockIdx.x) % m.shape.strips;
     const int part = static_cast<int>(blockIdx.x) / m.shape.strips;

@@ -322,7 +322,7 @@ template <typename Real, int ROWS, bool STREAMS>
 static size_t
 wave_bytes(const ColumnShape &shape)
 {
-    return bytes_of_arrays<ColumnExchange<BySums<Real>>>(shape) +
+    return bytes_of_arrays<ColumnArrays<BySums<Real>>>(shape) +
            (STREAMS ? WaveStream<Real, ROWS>::bytes_of(shape) : 0);
 }
 
@@ -376,7 +376,7 @@ template <typename Real> struct WaveEnds {
 };
 
 /* Grid: any number of clusters of shape.blocks blocks, at most one per tile. Shared
- * memory: the ColumnExchange; before it, if the launch STREAMS, the WaveStream. */
+ * memory: the ColumnArrays; before it, if the launch STREAMS, the WaveStream. */
 template <typename Real, int ROWS, bool IS_CLUSTER, bool IS_PAIRED, bool STREAMS,
           bool IS_PART>
 __global__ void

@@ -92,8 +92,8 @@ struct RatioTiles {
     }
 };
 
-/* The exchange of the pieces, [piece][line], in shared memory. */
-template <typename Real> struct RatioExchange {
+/* What the pieces exchange, [piece][line], in shared memory. */
+template <typename Real> struct RatioArrays {
     Real *known;     /* [2]: the values before and after the strip */
     Real *down, *up; /* the sums of the pieces for W and for Z */
     Real *numbers;   /* [RATIO_END]: the table of the lines */
@@ -106,8 +106,8 @@ template <typename Real> struct RatioExchange {
     {
         return 2 + 2 * pieces + RATIO_END + 2;
     }
-    __device__ __forceinline__ RatioExchange(unsigned char *shared, int32_t pieces,
-                                             int32_t strips)
+    __device__ __forceinline__ RatioArrays(unsigned char *shared, int32_t pieces,
+                                           int32_t strips)
     {
         width = strips;
         known = reinterpret_cast<Real *>(shared);
@@ -195,7 +195,7 @@ template <typename Real, int AXIS> struct Piece {
     /* From the right-hand sides to V. */
     __device__ __forceinline__ void solve(const PiecePlace<AXIS> &self,
                                           const RatioTiles &t,
-                                          const RatioExchange<Real> &exchange, Real level)
+                                          const RatioArrays<Real> &exchange, Real level)
     {
         const LineNumbers<Real> line = {exchange.numbers + self.line, self.lines};
         const int32_t width = exchange.width;
@@ -250,7 +250,7 @@ template <typename Real, int AXIS> struct Piece {
      * row. */
     __device__ __forceinline__ Real behind(const PiecePlace<AXIS> &self,
                                            const RatioTiles &t,
-                                           const RatioExchange<Real> &exchange,
+                                           const RatioArrays<Real> &exchange,
                                            const LineNumbers<Real> &line, Real level,
                                            Real alpha, Real beta, Real &power) const
     {
@@ -329,7 +329,7 @@ known_value(const Sweep<Real> &s, const Values &values, int32_t p, int32_t l,
 template <typename Real, int AXIS>
 __device__ __forceinline__ void
 fetch_numbers(const Sweep<Real> &s, const PiecePlace<AXIS> &self, const Real *table,
-              const RatioExchange<Real> &exchange)
+              const RatioArrays<Real> &exchange)
 {
     int32_t row = static_cast<int32_t>(threadIdx.x) / self.lines;
     const int32_t line = static_cast<int32_t>(threadIdx.x) - row * self.lines;
@@ -352,7 +352,7 @@ template <typename Real, int AXIS, bool FEET, typename Values>
 __device__ __forceinline__ bool
 solve_piece(const Sweep<Real> &s, const RatioTiles &t, const PiecePlace<AXIS> &self,
             int32_t l, const Values &values, const LineNumbers<Real> &line, Real level,
-            const RatioExchange<Real> &exchange, Piece<Real, AXIS> &piece)
+            const RatioArrays<Real> &exchange, Piece<Real, AXIS> &piece)
 {
     const Real *const from = FEET ? nullptr : values.row(self.first);
     const int64_t step = values.step();
@@ -457,7 +457,7 @@ bits_of(double value)
 template <typename Real>
 __device__ __forceinline__ void
 send_edge(const PiecePlace<PS_GCEIDD_Y> &self, const Piece<Real, PS_GCEIDD_Y> &piece,
-          const RatioExchange<Real> &exchange, const Arrivals &arrivals)
+          const RatioArrays<Real> &exchange, const Arrivals &arrivals)
 {
     const int32_t ahead = self.first - self.begin;
 
@@ -482,7 +482,7 @@ template <typename Real>
 __device__ __forceinline__ bool
 correct_after(const Sweep<Real> &s, const RatioTiles &t,
               const PiecePlace<PS_GCEIDD_Y> &self, int32_t l,
-              const Piece<Real, PS_GCEIDD_Y> &piece, const RatioExchange<Real> &exchange,
+              const Piece<Real, PS_GCEIDD_Y> &piece, const RatioArrays<Real> &exchange,
               Arrivals &arrivals)
 {
     if (self.piece < t.pieces - 1 || self.strip == s.strips - 1) {
@@ -511,7 +511,7 @@ sweep_across(const Sweep<Real> &s, const RatioTiles &t, const Real *table,
 {
     __shared__ Arrivals arrivals;
     const PiecePlace<PS_GCEIDD_Y> self(s, t, static_cast<int32_t>(blockIdx.x));
-    const RatioExchange<Real> exchange(shared, t.pieces, self.lines);
+    const RatioArrays<Real> exchange(shared, t.pieces, self.lines);
     const int32_t place = self.group * self.lines + self.line;
     const int32_t l = min(place, s.lines - 1);
     const Field<Real> values = {s, l};
@@ -592,7 +592,7 @@ sweep_along(const Sweep<Real> &s, const RatioTiles &t, const Real *table,
             unsigned char *shared)
 {
     const PiecePlace<PS_GCEIDD_X> self(s, t, static_cast<int32_t>(blockIdx.x));
-    const RatioExchange<Real> exchange(shared, t.pieces, t.width<PS_GCEIDD_X>());
+    const RatioArrays<Real> exchange(shared, t.pieces, t.width<PS_GCEIDD_X>());
     const int32_t thread = static_cast<int32_t>(threadIdx.x);
     const int32_t threads = static_cast<int32_t>(blockDim.x);
     const int32_t first = self.group * t.lines, lines = min(t.lines, s.lines - first);
@@ -731,7 +731,7 @@ template <typename Real>
 size_t
 ratio_shared_bytes(const RatioTiles &t, int axis)
 {
-    const int32_t rows = RatioExchange<Real>::rows(t.pieces);
+    const int32_t rows = RatioArrays<Real>::rows(t.pieces);
     const int32_t width =
         axis == PS_GCEIDD_X ? t.width<PS_GCEIDD_X>() : t.width<PS_GCEIDD_Y>();
 

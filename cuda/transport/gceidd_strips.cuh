@@ -74,8 +74,8 @@ template <typename Real> struct LineNumbers {
     }
 };
 
-/* The exchange of the warps of a block, in shared memory. */
-template <typename Real> struct StripExchange {
+/* What the warps of a block exchange, in shared memory. */
+template <typename Real> struct StripArrays {
     /* [warps + 1]: value before strip k, and after the last strip */
     Lanes32<Real> *known;
     Lanes32<Real> *first; /* [2 warps]: V of the first two rows of strip k */
@@ -86,7 +86,7 @@ template <typename Real> struct StripExchange {
     {
         return 3 * warps + 1;
     }
-    __device__ __forceinline__ StripExchange(unsigned char *shared, int32_t warps)
+    __device__ __forceinline__ StripArrays(unsigned char *shared, int32_t warps)
     {
         known = reinterpret_cast<Lanes32<Real> *>(shared);
         first = known + warps + 1;
@@ -247,7 +247,7 @@ template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
     __device__ __forceinline__ void predict(const Sweep<Real> &s, const Values &values,
                                             const StripThreadPlace &self, int32_t l,
                                             const LineNumbers<Real> &numbers,
-                                            const StripExchange<Real> &exchange)
+                                            const StripArrays<Real> &exchange)
     {
         const bool ends = self.is_there && !self.is_last;
         const bool begins = self.warp == 0 && self.strip > 0;
@@ -286,7 +286,7 @@ template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
 
     __device__ __forceinline__ void eliminate(const Sweep<Real> &s,
                                               const StripThreadPlace &self, int32_t l,
-                                              const StripExchange<Real> &exchange)
+                                              const StripArrays<Real> &exchange)
     {
         if (STEADY) {
             const Real left = exchange.line[LINE_LEFT][self.lane];
@@ -319,7 +319,7 @@ template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
 
     /* V replaces d. */
     __device__ __forceinline__ void substitute(const StripThreadPlace &self, Real front,
-                                               const StripExchange<Real> &exchange)
+                                               const StripArrays<Real> &exchange)
     {
         const Real right = STEADY ? exchange.line[LINE_RIGHT][self.lane] : Real(0);
         const Real *const inverse = &exchange.line[LINE_INVERSE][self.lane];
@@ -338,7 +338,7 @@ template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
 
     /* V of the node after the strip. */
     __device__ __forceinline__ Real close(const StripThreadPlace &self,
-                                          const StripExchange<Real> &exchange) const
+                                          const StripArrays<Real> &exchange) const
     {
         return self.is_last
                    ? fma(end.c, d[0], end.d)
@@ -366,7 +366,7 @@ template <typename Real, int MOST, bool STEADY, bool FEET, typename Values>
 __device__ __forceinline__ Real
 solve_strip(Strip<Real, MOST, STEADY, FEET> &strip, const Sweep<Real> &s,
             const StripThreadPlace &self, int32_t l, const Values &values,
-            const StripExchange<Real> &exchange)
+            const StripArrays<Real> &exchange)
 {
     const bool open = !STEADY && self.strip == 0 && s.low.neumann;
     const Real front =

@@ -39,7 +39,7 @@ __launch_bounds__(strip_warps *warp_lanes, strip_blocks(MOST, STEADY))
     extern __shared__ __align__(16) unsigned char shared[];
     int32_t group, part;
     t.place(static_cast<int32_t>(gridDim.x - 1 - blockIdx.x), t.groups, part, group);
-    const StripExchange<Real> exchange(shared, static_cast<int32_t>(blockDim.x) / 32);
+    const StripArrays<Real> exchange(shared, static_cast<int32_t>(blockDim.x) / 32);
     const StripThreadPlace self(s, part * t.own, t.own);
     const int32_t place = group * warp_lanes + self.lane;
     const int32_t l = min(place, s.lines - 1);
@@ -205,7 +205,7 @@ fetch_tile(const Sweep<Real> &s, const StripTiles &t, const Real *table,
 template <typename Real, int MOST, bool STEADY, bool FEET, typename Fetch>
 __device__ __forceinline__ void
 solve_tile(const Sweep<Real> &s, const StripTiles &t, const StripTileRange &range,
-           const StripExchange<Real> &exchange, Real *tile, const Fetch &fetch)
+           const StripArrays<Real> &exchange, Real *tile, const Fetch &fetch)
 {
     const StripThreadPlace self(s, range.first_strip, t.own);
     const int32_t l = min(range.first_line + self.lane, s.lines - 1);
@@ -247,7 +247,7 @@ __launch_bounds__(strip_warps *warp_lanes, strip_blocks(MOST, STEADY))
     constexpr int table_rows = STEADY ? LINE_INVERSE + MOST : 0;
     const int32_t tiles = t.groups * t.parts, step = static_cast<int32_t>(gridDim.x);
     const int32_t warps = static_cast<int32_t>(blockDim.x) / warp_lanes;
-    StripExchange<Real> exchange(shared, warps);
+    StripArrays<Real> exchange(shared, warps);
     Lanes32<Real> *now = exchange.line, *later = now + table_rows + t.pitch;
     int32_t number = static_cast<int32_t>(blockIdx.x);
     StripTileRange range(s, t, number);

@@ -85,7 +85,7 @@ strip_shared_bytes(const ps_gceidd *g, int axis, int32_t warps)
         ps_cuda_gceidd_is_steady(g, axis) ? LINE_INVERSE + strip_rows(g, axis) : 0;
     const int32_t buffers =
         axis == PS_GCEIDD_X ? 2 * (table + strip_tiles(g, axis, warps).pitch) : table;
-    const int32_t rows = StripExchange<Real>::rows(warps) + buffers;
+    const int32_t rows = StripArrays<Real>::rows(warps) + buffers;
 
     return rows * warp_lanes * static_cast<int>(sizeof(Real));
 }

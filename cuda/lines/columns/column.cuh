@@ -136,7 +136,7 @@ struct Column {
     const ColumnShape &shape;
     const ColumnThreadPlace<ROWS> &self;
     const bool periodic;
-    const ColumnExchange<Number> exchange;
+    const ColumnArrays<Number> exchange;
     ClusterRounds rounds; /* one for each exchange */
     ColumnChunk<Number, ROWS> chunk;
     Segment<Number> own;

@@ -245,7 +245,7 @@ column_bytes(const ColumnShape &shape)
 {
     return shape.warps * sizeof(ElementOf<Number>) *
                column_words<Number, ROWS, IS_CLUSTER, ACCESS, Job> +
-           bytes_of_arrays<ColumnExchange<Number>>(shape);
+           bytes_of_arrays<ColumnArrays<Number>>(shape);
 }
 
 } // namespace pysolvers::columns

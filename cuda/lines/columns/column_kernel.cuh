@@ -103,7 +103,7 @@ report(const Job &job, int64_t system, const Note &note)
 }
 
 /* Grid: any number of clusters of shape.blocks blocks. Shared memory: the rings of the
- * warps, then the ColumnExchange. */
+ * warps, then the ColumnArrays. */
 template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS,
           typename Job = ColumnJob<Number>>
 __global__ void

@@ -75,10 +75,10 @@ template <int ROWS> struct ColumnThreadPlace {
  * cluster. */
 template <typename Number> using ColumnMessage = Message<Segment<Number>, PackedNote>;
 
-/* The exchange of the warps of a block in shared memory: messages [turn][system][block
+/* What the warps of a block exchange, in shared memory: messages [turn][system][block
  * of the cluster]; segments, one array per field, and unknowns, each [warp][system];
  * notes likewise; one mark per system. */
-template <typename Number> struct ColumnExchange {
+template <typename Number> struct ColumnArrays {
     static constexpr int fields = sizeof(Segment<Number>) / sizeof(Number);
     ColumnMessage<Number> *messages;
     Number *field;
@@ -88,8 +88,8 @@ template <typename Number> struct ColumnExchange {
     void *end;
     int32_t pitch, entries;
 
-    __host__ __device__ __forceinline__ ColumnExchange(const ColumnShape &shape,
-                                                       void *memory)
+    __host__ __device__ __forceinline__ ColumnArrays(const ColumnShape &shape,
+                                                     void *memory)
     {
         const int32_t sent = shape.blocks > 1 ? 2 * shape.blocks << shape.width : 0;
 

@@ -50,10 +50,10 @@ struct alignas(alignof(Word) > alignof(Unit) ? alignof(Word) : alignof(Unit)) Me
     Mark mark;
 };
 
-/* The units of the warps of a block and their notes, in shared memory. */
-template <typename Unit, int ENTRIES> struct BlockExchange {
+/* The units of the warps of a block and their marks, in shared memory. */
+template <typename Unit, int ENTRIES, typename Mark = Note> struct BlockExchange {
     Unit unit[ENTRIES];
-    Note note[ENTRIES];
+    Mark note[ENTRIES];
 };
 
 /* The rounds of the messages of a cluster. Buffers alternate, so that writers need not

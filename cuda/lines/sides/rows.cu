@@ -98,8 +98,8 @@ shape_with(const ps_tridiag &t, int32_t bytes, const ps_cuda_device *device,
     }
     s->numbers = static_cast<int32_t>(rounded_up(numbers * bytes, line) / bytes);
     s->slots = slots_that_fit(device, blocks, static_cast<size_t>(s->numbers) * bytes,
-                              bytes == 4 ? bytes_of_arrays<RowsExchange<float>>(*s)
-                                         : bytes_of_arrays<RowsExchange<double>>(*s));
+                              bytes == 4 ? bytes_of_arrays<RowsArrays<float>>(*s)
+                                         : bytes_of_arrays<RowsArrays<double>>(*s));
     return s->slots >= least_slots;
 }
 

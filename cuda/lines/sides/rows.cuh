@@ -99,7 +99,7 @@ template <typename Number> struct RowCopies {
 template <typename Number, int ROWS> struct RowWorker {
     using Factor = SharedFactor<Number, ROWS>;
     const SideRowsJob<Number> &job;
-    const RowsExchange<Number> &exchange;
+    const RowsArrays<Number> &exchange;
     const ps_cuda_shared_shape &team;
     const SharedThreadPlace self;
     const int32_t offset; /* of its first number in a slot */
@@ -109,7 +109,7 @@ template <typename Number, int ROWS> struct RowWorker {
 
     /* `first`: the place of row 0 in a slot. */
     __device__ __forceinline__ RowWorker(const SideRowsJob<Number> &j,
-                                         const RowsExchange<Number> &e, int32_t first)
+                                         const RowsArrays<Number> &e, int32_t first)
         : job(j), exchange(e), team(j.shape.team), self(j.shape.team, ROWS),
           offset(first + self.start)
     {
@@ -375,7 +375,7 @@ template <typename Number, int ROWS> struct WarpCopies {
 
 template <typename Number, int ROWS>
 __device__ __forceinline__ void
-solve_own_tiles(const SideRowsJob<Number> &job, const RowsExchange<Number> &exchange,
+solve_own_tiles(const SideRowsJob<Number> &job, const RowsArrays<Number> &exchange,
                 Number *slots)
 {
     using Copies = WarpCopies<Number, ROWS>;
@@ -416,7 +416,7 @@ solve_own_tiles(const SideRowsJob<Number> &job, const RowsExchange<Number> &exch
 template <typename Number, int ROWS>
 __device__ __forceinline__ void
 solve_tiles(const SideRowsJob<Number> &job, RingState &state,
-            const RowsExchange<Number> &exchange, Number *slots)
+            const RowsArrays<Number> &exchange, Number *slots)
 {
     const int32_t size = job.shape.numbers;
     const SharedThreadPlace self(job.shape.team, ROWS);
@@ -451,7 +451,7 @@ solve_tiles(const SideRowsJob<Number> &job, RingState &state,
     }
 }
 
-/* Grid: any number of blocks. Shared memory: the slots, then the RowsExchange. */
+/* Grid: any number of blocks. Shared memory: the slots, then the RowsArrays. */
 template <typename Number, int ROWS, bool BY_WARPS>
 __global__ void
 __launch_bounds__(side_rows_threads<Number, ROWS> + 32, 1)
@@ -461,7 +461,7 @@ __launch_bounds__(side_rows_threads<Number, ROWS> + 32, 1)
     const SideRows &s = job.shape;
     const int32_t thread = threadIdx.x, warp = __shfl_sync(all_lanes, thread / 32, 0);
     Number *const slots = reinterpret_cast<Number *>(side_rows_memory);
-    const RowsExchange<Number> exchange(s, slots + s.slots * s.numbers);
+    const RowsArrays<Number> exchange(s, slots + s.slots * s.numbers);
 
     if (thread == 0) {
         state.init(s.workers());
@@ -499,7 +499,7 @@ launch_side_rows(const SideRowsJob<Number> &job, cudaStream_t stream)
                                       : side_rows_kernel<Number, short_chunk, true>
                         : is_long ? side_rows_kernel<Number, long_chunk, false>
                                   : side_rows_kernel<Number, short_chunk, false>,
-                        job, bytes_of_arrays<RowsExchange<Number>>(job.shape), stream);
+                        job, bytes_of_arrays<RowsArrays<Number>>(job.shape), stream);
 }
 
 } // namespace pysolvers::sides

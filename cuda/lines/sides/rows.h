@@ -51,7 +51,7 @@ struct SideRows {
 };
 
 /* The shared memory of a block apart from the slots, for each team. */
-template <typename Number> struct RowsExchange {
+template <typename Number> struct RowsArrays {
     Number *level;       /* of the warps */
     Frame<Number> *unit; /* of the warps */
     Load<Number> *load;  /* of the warps, in two turns */
@@ -59,7 +59,7 @@ template <typename Number> struct RowsExchange {
     int32_t *not_dominant;
     void *end;
 
-    __host__ __device__ __forceinline__ RowsExchange(const SideRows &s, void *memory)
+    __host__ __device__ __forceinline__ RowsArrays(const SideRows &s, void *memory)
     {
         const int32_t teams = s.team.teams;
         const int32_t warps = s.team.warps > 1 ? teams * s.team.warps : 0;
