@@ -15,6 +15,7 @@ from pysolvers._runtime import backends
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "pysolvers"
+PAGE = ROOT / "docs/architecture.md"
 
 C_FILES = sorted(
     path
@@ -233,6 +234,57 @@ def test_instruction_sets_have_files_of_their_own():
         if path.parent.name != "isa":
             used = re.search(r"\bimmintrin\.h|\b_mm(256|512)?_\w+\s*\(", code_of(path))
             assert not used, f"{relative(path)} uses {used[0]}"
+
+
+def lines_of_code(text):
+    return sum(bool(line.strip()) for line in COMMENT_OR_STRING.sub("", text).splitlines())
+
+
+def test_counts_of_the_page_are_those_of_the_sources():
+    page = PAGE.read_text()
+    cuda = [p for p in C_FILES if relative(p).startswith("cuda/")]
+    kernels = {p: len(re.findall(r"\b__global__\b", code_of(p))) for p in cuda}
+    frames = kernels[ROOT / "cuda/runtime/elements.cuh"]
+    block = [
+        (ROOT / "csrc/cpu" / name).read_text() for name in ("lines/block.h", "isa/f64_block.h")
+    ]
+    inverses = re.findall(r"\nreciprocal\(.*?\n}", block[0], re.DOTALL)
+
+    def numbers(pattern):
+        (found,) = re.findall(pattern.replace(" ", r"\s+"), page)
+        return [int(number) for number in ([found] if isinstance(found, str) else found)]
+
+    assert numbers(r"(\d+) of the (\d+) kernels have a frame of their own") == [
+        sum(kernels.values()) - frames,
+        sum(kernels.values()),
+    ]
+    for header, text in (
+        ("upwind.h", r"two dimensions, in (\d+) lines of code"),
+        ("reaction.h", r"diffuse and react, in (\d+) lines"),
+    ):
+        assert numbers(text) == [lines_of_code((ROOT / "tests/c" / header).read_text())], header
+    assert numbers(r"have (\d+) lines of code for blocks of any side") == [
+        sum(map(lines_of_code, block))
+    ]
+    assert numbers(r"an elimination of its own, has (\d+);") == [
+        1 + max(map(lines_of_code, inverses))  # with the line of its type
+    ]
+
+
+def test_names_of_the_tables_of_the_page_are_in_their_files():
+    """The rows of three columns: the part, its files, its functions and types."""
+    rows = re.findall(r"^\|([^|\n]+)\|([^|\n]+)\|([^|\n]+)\|$", PAGE.read_text(), re.MULTILINE)
+    checked = 0
+    for part, files, names in rows:
+        patterns = re.findall(r"`([\w/*]+\.(?:h|inc|c|cuh?))`", files)
+        found = [p for p in C_FILES if any(p.match(pattern) for pattern in patterns)]
+        words = {word for path in found for word in re.findall(r"\w+", code_of(path))}
+        for pattern in patterns:
+            assert any(path.match(pattern) for path in found), f"{part}: no file {pattern}"
+        for name in re.findall(r"`(\w+)`", names) if patterns else ():
+            assert name in words, f"{part}: {name} is in none of {', '.join(patterns)}"
+            checked += 1
+    assert checked > 100
 
 
 def test_c_sources_hold_no_python_package():
