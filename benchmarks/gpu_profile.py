@@ -44,7 +44,7 @@ KEPT = {
     "threads": "launch__block_size",
 }
 STALL = re.compile(r"smsp__average_warps?_issue_stalled_(\w+?)_per_issue_active\.ratio")
-# A kernel of this name is launched after each case, to tell whose kernels are whose.
+# A kernel of this name is launched after each case, so that each kernel belongs to one case.
 END = "end_of_case"
 SECTOR = 32
 # Nodes, dtype, scheme and fewest words of the steps on grids.
@@ -57,7 +57,7 @@ STEPS = (
 GCEIDD_STRIPS = 256
 
 Row = dict[str, str]
-Told = dict[str, Any]
+Facts = dict[str, Any]
 
 
 def profile(bench: Path, output: Path) -> None:
@@ -99,7 +99,7 @@ def cases_of(lines: Iterable[str]) -> Iterator[list[Row]]:
             found.append(row)
 
 
-def summary(rows: list[Row], fewest: float) -> Told:
+def summary(rows: list[Row], fewest: float) -> Facts:
     """Return what is kept of the kernels of a case that has to move `fewest` bytes."""
     longest = max(rows, key=lambda row: number(row[TIME]))
     stalls = {m[1]: number(longest[name]) for name in longest if (m := STALL.fullmatch(name))}
@@ -143,15 +143,15 @@ def run_cases(path: Path) -> None:
             names = {field.name for field in fields(GpuCase)}
             case = GpuCase(**{name: entry[name] for name in names})
             work, _ = solver(case, buffers.system(case))
-            told = {name: entry[name] for name in ("matrix", "axis", "dtype", "rows", "systems")}
+            facts = {name: entry[name] for name in ("matrix", "axis", "dtype", "rows", "systems")}
             size = case.words * case.unknowns * np.dtype(dtype).itemsize
-            run_case(told | {"part": case.part, "bytes": size}, work, end)
+            run_case(facts | {"part": case.part, "bytes": size}, work, end)
         del buffers
         cupy.get_default_memory_pool().free_all_blocks()
     for shape, dtype, scheme, words in STEPS:
-        told = {"scheme": scheme, "shape": shape, "dtype": dtype}
+        facts = {"scheme": scheme, "shape": shape, "dtype": dtype}
         size = words * float(np.prod(shape)) * np.dtype(dtype).itemsize
-        run_case(told | {"part": "steps", "bytes": size}, stepper(shape, dtype, scheme), end)
+        run_case(facts | {"part": "steps", "bytes": size}, stepper(shape, dtype, scheme), end)
 
 
 def stepper(shape: tuple[int, ...], dtype: str, scheme: str) -> Callable[[], object]:
@@ -164,7 +164,7 @@ def stepper(shape: tuple[int, ...], dtype: str, scheme: str) -> Callable[[], obj
     return lambda: made.step(1)
 
 
-def run_case(told: Told, work: Callable[[], object], end: Any) -> None:
+def run_case(facts: Facts, work: Callable[[], object], end: Any) -> None:
     """Run `work` twice, the second time for the profiler, and print what it is."""
     cupy = require_cupy()
     work()
@@ -174,7 +174,7 @@ def run_case(told: Told, work: Callable[[], object], end: Any) -> None:
     end((1,), (1,), ())
     cupy.cuda.Device().synchronize()
     cupy.cuda.profiler.stop()
-    print("case", json.dumps(told), flush=True)
+    print("case", json.dumps(facts), flush=True)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -130,11 +130,11 @@ def place(record: Record) -> str:
 
 def head(record: Record) -> Iterator[str]:
     """Yield what stands above the tables of a record: the machine and its load."""
-    told = [place(record)]
-    told += [record["kernel"]] if "kernel" in record else []
+    parts = [place(record)]
+    parts += [record["kernel"]] if "kernel" in record else []
     threads = record["settings"].get("threads")
-    told += [counted(threads, "thread")] if threads else []
-    yield ", ".join(told)
+    parts += [counted(threads, "thread")] if threads else []
+    yield ", ".join(parts)
     if record["load"] is not None:
         yield f"load of the machine before: {record['load']}"
 

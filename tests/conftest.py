@@ -40,7 +40,7 @@ if availability.missing("cuda"):  # programs for a device are those of users
 
 try:
     import hypothesis
-except ImportError:  # a machine that is lent for its GPU may lack it; its tests are skipped there
+except ImportError:  # a machine with a GPU may lack it; its tests are skipped there
     pass
 else:
     from hypothesis.internal.conjecture import providers

@@ -147,7 +147,7 @@ def collected(select: str) -> list[str]:
 def run_part(tool: str, tests: Sequence[str], queue: Path, name: str) -> dict[str, int]:
     """Run tests of a queue in one process under a tool; return how many passed, and the errors.
 
-    What the tests print is in the log while they run: a run that is cut off tells how far it came.
+    What the tests print is in the log while they run, also that of a run that is cut off.
     """
     parts = queue.parent
     report, log = parts / f"junit-{name}.xml", parts / f"sanitizer-{name}.log"

@@ -92,12 +92,12 @@ def paper(name: str) -> Callable[[Record], Iterator[str]]:
         yield f"Measured on {machines}{sources_of(found)}."
         yield ""
         yield from _conclusions(found["verdict"])
-        for told in found["tables"]:
-            columns = [Column(**column) for column in told["columns"]]
+        for table in found["tables"]:
+            columns = [Column(**column) for column in table["columns"]]
             yield ""
-            yield f"**{told['title']}**"
+            yield f"**{table['title']}**"
             yield ""
-            yield from Table("", columns, told["rows"], told["notes"]).markdown()
+            yield from Table("", columns, table["rows"], table["notes"]).markdown()
 
     return lines
 
@@ -117,10 +117,10 @@ def _published(timing: SouriTiming | None) -> str:
     """Return what is known of a published time."""
     if timing is None:
         return ""
-    told = [f"{timing.seconds:g} at {timing.nodes}²"] if timing.seconds else []
+    parts = [f"{timing.seconds:g} at {timing.nodes}²"] if timing.seconds else []
     if timing.least_speedup != timing.largest_speedup:
-        told.insert(0, f"{timing.least_speedup:g} × to {timing.largest_speedup:g} ×")
-    return ", ".join(told)
+        parts.insert(0, f"{timing.least_speedup:g} × to {timing.largest_speedup:g} ×")
+    return ", ".join(parts)
 
 
 def _key(entry: Record) -> tuple[object, ...]:
@@ -130,12 +130,12 @@ def _key(entry: Record) -> tuple[object, ...]:
 def machine_of(record: Record) -> str:
     gpu, versions, copy = record["gpu"], record["versions"], record["bench"]["copy"]["bandwidth"]
     names = {"cupy-cuda12x": "CuPy", "cupy-cuda13x": "CuPy", "jax": "JAX"}
-    told = [f"{name} {versions[key]}" for key, name in names.items() if versions.get(key)]
+    parts = [f"{name} {versions[key]}" for key, name in names.items() if versions.get(key)]
     is_older = record["bench"].get("sources", record["sources"]) != record["sources"]
     older = sources_of(record["bench"]) if is_older else ""
     return (
         f"Measured on {gpu['name']}, driver {versions['driver']}, nvcc {versions['nvcc']}, "
-        f"copy {copy / 1e9:.0f} GB/s, {', '.join(told)}{older}."
+        f"copy {copy / 1e9:.0f} GB/s, {', '.join(parts)}{older}."
     )
 
 

@@ -86,18 +86,18 @@ def _titled(table: Table) -> Iterator[str]:
 
 def _tests(record: Record) -> str:
     tests = record["tests"]
-    told = f"Tests on the device{gpu_tables.sources_of(tests)}: {tests['passed']} passed"
-    told += f", {tests['failed']} failed"
-    told += f", {tests['skipped']} skipped."
+    text = f"Tests on the device{gpu_tables.sources_of(tests)}: {tests['passed']} passed"
+    text += f", {tests['failed']} failed"
+    text += f", {tests['skipped']} skipped."
     for tool, found in record["sanitizers"].items():
-        told += (
+        text += (
             f" compute-sanitizer {tool}{gpu_tables.sources_of(found)}: {found['errors']} errors in"
         )
-        told += f" {found['passed']} tests."
+        text += f" {found['passed']} tests."
     for name, found in record.get("random", {}).items():
-        told += f" Random {name}{gpu_tables.sources_of(found)}: {found['cases']} cases,"
-        told += f" seed {found['seed']}, {found['failed']} tests failed."
-    return f"{told} {record.get('note', '')}".rstrip()
+        text += f" Random {name}{gpu_tables.sources_of(found)}: {found['cases']} cases,"
+        text += f" seed {found['seed']}, {found['failed']} tests failed."
+    return f"{text} {record.get('note', '')}".rstrip()
 
 
 def _nodes(value: object) -> str:

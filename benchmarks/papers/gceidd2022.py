@@ -361,8 +361,8 @@ def _cpu_tables(reason: str, *, quick: bool) -> Iterator[Table]:
     note = "Example 2, CP, CFL 1. A core has no use for strips, which add the corrections."
     yield Table("A step on the CPU", columns, rows, (note,))
     missing = ", ".join(f"{n}²" for n in SPEED_GRIDS)
-    told = f"Figures 17 to 23, {missing}: {reason}"
-    yield Table("Kernels of the paper", (Column("not measured"),), [(told,)])
+    text = f"Figures 17 to 23, {missing}: {reason}"
+    yield Table("Kernels of the paper", (Column("not measured"),), [(text,)])
 
 
 def _speed_tables(quick: bool) -> Iterator[Table]:
@@ -485,7 +485,7 @@ def _strategies(cells: int) -> Iterator[Table]:
 
 
 def _stage(time: StepTime) -> str:
-    """Return the stage of 3S, of which the kernel tells the number."""
+    """Return the stage of 3S, whose number the kernel reports."""
     return time.kernel.rpartition(" ")[2]
 
 

@@ -1,4 +1,4 @@
-"""What a repeated paper tells: the verdict, the tables, a record and figures."""
+"""The report of a repeated paper: the verdict, the tables, a record and figures."""
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -94,8 +94,8 @@ def report(
     measurement = Measurement(name, gpu=machine.gpu() is not None)
     settings = {"quick": getattr(args, "quick", False)}
     verdicts = [verdict] if isinstance(verdict, Verdict) else verdict
-    told = "\n".join(map(str, verdicts))
-    record = measurement.record([], settings, verdict=told, **(facts or {}))
+    text = "\n".join(map(str, verdicts))
+    record = measurement.record([], settings, verdict=text, **(facts or {}))
     del record["cases"]  # the tables
-    print(f"{told}\n")
+    print(f"{text}\n")
     cases.report(args, name, title, tables, facts=record, pictures=pictures)

@@ -149,15 +149,15 @@ def verdicts(largest: Mapping[str, Sequence[float]]) -> list[Verdict]:
         a GPU.
     """
     found: Sequence[float]
-    told = []
+    sentences = []
     for dtype, published in PUBLISHED.items():
         found = largest.get(dtype, (0.0,) * len(published))
-        told += [
+        sentences += [
             verdict(ratio, claimed, dtype, name)
             for ratio, claimed, name in zip(found, published, _COMPARED, strict=True)
             if claimed is not None
         ]
-    return told
+    return sentences
 
 
 def verdict(

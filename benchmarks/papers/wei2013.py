@@ -113,10 +113,10 @@ def run(args: argparse.Namespace) -> int:
     said = [verdict(tables[0], 0.0)]
     if reason:
         tables.append(_cpu_table(grids[:3], quick=args.quick))
-        told = f"Table 2, Table 3, Figs. 4 and 5: {reason}"
+        missing_note = f"Table 2, Table 3, Figs. 4 and 5: {reason}"
         missing = (f"{n}²" for n in (GRIDS if args.quick else grids[3:]))
         notes = left_out(missing, "about 2 s a solve by PCR on one core", quick=args.quick)
-        tables.append(Table("On a GPU", (Column("not measured"),), [(told,)], notes))
+        tables.append(Table("On a GPU", (Column("not measured"),), [(missing_note,)], notes))
     else:
         paper = _paper_seconds(grids)
         tables += [_speedup_table(paper, serial, memory, grids) for memory in MEMORIES]

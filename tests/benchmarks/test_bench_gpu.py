@@ -371,10 +371,10 @@ def test_profile_of_lines_and_of_steps_of_solvers(tools):
     common = {"kernel": "k", "dtype": "float32", "stalls": {"wait": 0.5}, **numbers}
     lines = common | {"part": "steps", "matrix": "product", "axis": "last", "rows": 64}
     solver = common | {"part": "steps", "scheme": "auto", "shape": [8, 9]}
-    told = "\n".join(records_page.profile({"profile": {"cases": [lines, solver]}}))
+    page = "\n".join(records_page.profile({"profile": {"cases": [lines, solver]}}))
 
-    assert "product last 64 float32" in told
-    assert "auto 8 × 9 float32" in told
+    assert "product last 64 float32" in page
+    assert "auto 8 × 9 float32" in page
 
 
 def test_tables_of_a_paper(tools):
@@ -536,7 +536,7 @@ def test_properties_of_a_report_are_added_up_but_for_the_seed(tools, tmp_path):
     assert gpu_record.properties(report) == {"cases": 42, "seed": 7}
 
 
-def test_compiler_and_gpu_are_told_if_they_are_here(monkeypatch, tmp_path):
+def test_compiler_and_gpu_are_recorded_if_they_are_here(monkeypatch, tmp_path):
     for name, text in (
         ("nvcc", "Cuda compilation tools, release 13.0, V13.0.48"),
         ("nvidia-smi", "NVIDIA H200, 580.159.03, 143771 MiB"),

@@ -19,7 +19,7 @@ def tool():
 
 
 def kernel(tool, name, time, *, read=0.0, written=0.0, **stalls):
-    """Return what the profiler tells of a kernel, as text."""
+    """Return what the profiler prints of a kernel, as text."""
     row = {"ID": "7", "Kernel Name": name, tool.TIME: f"{time:,}"}
     row |= dict(zip(tool.BYTES, (f"{read:,}", f"{written:,}"), strict=True))
     row |= dict.fromkeys(tool.SECTORS, "1,000")
@@ -89,8 +89,8 @@ def test_only_what_misses_its_bar_is_profiled(tool, tmp_path, monkeypatch):
     def run(command, **_):
         asked.append(json.loads(Path(command[-1]).read_text()))
         table = [kernel(tool, "k", 1.0, wait=1.0), kernel(tool, "end_of_case", 1.0, wait=1.0)]
-        told = 'case {"part": "own", "bytes": 1.0}'
-        return tool.subprocess.CompletedProcess(command, 0, "\n".join([told, *lines(table)]), "")
+        of_case = 'case {"part": "own", "bytes": 1.0}'
+        return tool.subprocess.CompletedProcess(command, 0, "\n".join([of_case, *lines(table)]), "")
 
     monkeypatch.setattr(tool.shutil, "which", lambda name: name)
     monkeypatch.setattr(tool.subprocess, "run", run)

@@ -68,11 +68,11 @@ def test_report_prints_and_writes_everything(tmp_path, capsys):
     assert said.out.startswith("The paper\nhere: ")
     assert said.out.endswith("\nSecond\nx\nnan\n-inf\n2\n")
     assert said.err == f"wrote {tmp_path / 'a' / 'b' / 'name.json'}\n"
-    told = json.loads((tmp_path / "a" / "b" / "name.json").read_text(), parse_constant=pytest.fail)
-    assert told["title"] == "The paper"
-    assert told["n"] == 3
-    assert {"gpu", "machine"} <= set(told)
-    first, second = told["tables"]
+    saved = json.loads((tmp_path / "a" / "b" / "name.json").read_text(), parse_constant=pytest.fail)
+    assert saved["title"] == "The paper"
+    assert saved["n"] == 3
+    assert {"gpu", "machine"} <= set(saved)
+    first, second = saved["tables"]
     assert first["columns"][1] == {"name": "seconds", "form": ".2f", "left": False}
     assert first["rows"] == [["a", 1.0, 0.5], ["long", None, None], ["b", "none", "inf"]]
     assert first["notes"] == ["A note."]

@@ -31,7 +31,7 @@ def cli(*arguments, **keywords):
     )
 
 
-def test_info_tells_versions_and_backends():
+def test_info_prints_versions_and_backends():
     run = cli("info")
 
     assert run.returncode == 0
@@ -43,13 +43,13 @@ def test_info_tells_versions_and_backends():
 
 def test_info_as_json_is_one_object():
     run = cli("info", "--json")
-    told = json.loads(run.stdout)
+    shown = json.loads(run.stdout)
 
     assert run.returncode == 0
-    assert told["versions"]["pysolvers"] == pysolvers.__version__
-    assert told["backends"]["cpu"]["available"] is True
-    assert isinstance(told["threads"], int)
-    for backend in told["backends"].values():
+    assert shown["versions"]["pysolvers"] == pysolvers.__version__
+    assert shown["backends"]["cpu"]["available"] is True
+    assert isinstance(shown["threads"], int)
+    for backend in shown["backends"].values():
         assert backend["available"] or backend["reason"]
 
 
@@ -97,10 +97,10 @@ def test_wrong_usage_is_2_and_says_why_on_stderr(capsys):
             code = main(arguments)
         except SystemExit as stop:
             code = stop.code
-        told = capsys.readouterr()
+        shown = capsys.readouterr()
         assert code == 2, arguments
-        assert told.out == "", arguments
-        assert told.err, arguments
+        assert shown.out == "", arguments
+        assert shown.err, arguments
 
 
 @pytest.mark.parametrize(
@@ -132,9 +132,9 @@ def test_installed_command_says_that_it_needs_a_copy_of_the_source(
     monkeypatch.chdir(tmp_path)
 
     assert main([command, "anything", "--quick"]) == 1
-    told = capsys.readouterr()
-    assert told.out == ""
-    (sentence,) = told.err.splitlines()
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    (sentence,) = shown.err.splitlines()
     assert sentence.startswith(f"pysolvers: {command} works in a copy of the source")
 
 
@@ -168,9 +168,9 @@ def test_film_that_cannot_be_written_leaves_the_results(tmp_path, capsys):
     case = "run", "cylinder", "--shape", "33", "201", "--until", "0.5", "--no-plot"
 
     assert command_line.main([*case, "--output", str(tmp_path), "--film", str(film)]) == 2
-    told = capsys.readouterr()
-    assert "unknown" in told.err
-    assert "drag" in told.out
+    shown = capsys.readouterr()
+    assert "unknown" in shown.err
+    assert "drag" in shown.out
     assert len(list(tmp_path.glob("*.npz"))) == 1
 
 
@@ -201,10 +201,10 @@ def test_cylinder_is_compared_and_drawn(options, expected, tmp_path, capsys):
     case = "run", "cylinder", "--shape", "33", "201"
 
     assert command_line.main([*case, *options, "--output", str(tmp_path)]) == 0
-    told = capsys.readouterr().out
-    assert "Breuer" in told
+    shown = capsys.readouterr().out
+    assert "Breuer" in shown
     for text in expected:
-        assert text in told
+        assert text in shown
     assert list(tmp_path.glob("*.npz"))
     assert list(tmp_path.glob("*.png"))
 
@@ -213,9 +213,9 @@ def test_cooling_body_is_compared_with_its_series_and_drawn(tmp_path, capsys):
     case = "run", "heat", "--shape", "33", "33", "33", "--until", "0.05"
 
     assert command_line.main([*case, "--output", str(tmp_path)]) == 0
-    told = capsys.readouterr().out
-    assert "Carslaw" in told
-    assert float(told.split("node: ")[1].split(".\n")[0]) < 1e-3
+    shown = capsys.readouterr().out
+    assert "Carslaw" in shown
+    assert float(shown.split("node: ")[1].split(".\n")[0]) < 1e-3
     assert len(list(tmp_path.iterdir())) == 3
 
 

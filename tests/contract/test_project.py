@@ -319,7 +319,7 @@ def test_demo_of_the_readme_runs(tmp_path):
 
 
 def test_demo_says_first_what_it_shows_and_last_what_to_look_at():
-    # Without what a make that runs the tests tells a make below it.
+    # Without the settings that a make that runs the tests gives to a make below it.
     outer = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
     own = {name: value for name, value in os.environ.items() if name not in outer}
     run = subprocess.run(["make", "-n", "demo"], capture_output=True, text=True, cwd=ROOT, env=own)

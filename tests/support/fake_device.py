@@ -447,7 +447,7 @@ class Functions:
 
 
 class View:
-    """What a StridedMemoryView tells of an `Array`."""
+    """What a StridedMemoryView says of an `Array`."""
 
     def __init__(self, array, *, stream_ptr):
         interface = array.__cuda_array_interface__

@@ -13,13 +13,13 @@ Rows = list[dict[str, Any]]
 def repeat(paper: str, folder: Any) -> tuple[dict[str, Rows], list[str]]:
     """Return the rows of each table by its title, each by column, and the pictures' names."""
     assert command_line.main(["reproduce", paper, "--quick", "--output", str(folder)]) == 0
-    told = json.loads((folder / f"{paper}.json").read_text())
-    for table in told["tables"]:
+    printed = json.loads((folder / f"{paper}.json").read_text())
+    for table in printed["tables"]:
         assert all(len(row) == len(table["columns"]) for row in table["rows"])
     pictures = sorted(folder.glob("*.png"))
     assert all(picture.stat().st_size > 5000 for picture in pictures)
     return (
-        {table["title"]: _rows(table) for table in told["tables"]},
+        {table["title"]: _rows(table) for table in printed["tables"]},
         [picture.stem for picture in pictures],
     )
 

@@ -1,7 +1,7 @@
 """The axis of a factor says where the systems lie in right-hand sides.
 
 Matrices of one dimension can lie along any axis. Cubes have the same length along all axes, so that
-no shape tells one axis from another: the solutions are compared with those along the last axis.
+the shape does not determine the axis: the solutions are compared with those along the last axis.
 """
 
 from functools import partial

@@ -29,25 +29,25 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def bars(monkeypatch):
-    """The bars that are made, each with its options and what it was told."""
+    """The bars that are made, each with its options and the values that it was given."""
     made = []
 
     class Bar:
         def __init__(self, items=None, **options):
-            self.items, self.options, self.told = items, options, []
+            self.items, self.options, self.given = items, options, []
             made.append(self)
 
         def __iter__(self):
             return iter(self.items)
 
         def set_postfix(self, values, refresh):
-            self.told.append(values)
+            self.given.append(values)
 
         def update(self, count):
-            self.told.append(count)
+            self.given.append(count)
 
         def close(self):
-            self.told.append("closed")
+            self.given.append("closed")
 
     monkeypatch.setattr(auto, "tqdm", Bar)
     return made
@@ -104,7 +104,7 @@ def test_bar_on_a_terminal_after_a_second(bars, monkeypatch):
     assert [bar.options["desc"] for bar in bars] == ["items", "steps"]
     assert all(bar.options["delay"] == 1.0 for bar in bars)
     assert all(bar.options["file"] is sys.stderr for bar in bars)
-    assert bars[1].told == [{"time": "5.0e-01"}, 3, "closed"]
+    assert bars[1].given == [{"time": "5.0e-01"}, 3, "closed"]
 
 
 def test_bar_expects_the_iterations_that_are_needed(bars, monkeypatch):
@@ -195,7 +195,7 @@ def test_bars_of_the_solvers_know_how_far_they_go(bars, make, total):
     is_iteration = result.stop_reason == "converged"  # the bar ends where it has converged
 
     (bar,) = bars
-    made = sum(each for each in bar.told if isinstance(each, int))
+    made = sum(each for each in bar.given if isinstance(each, int))
     assert 0 < made <= total
     assert bar.options["total"] in (total, None)
     assert getattr(bar, "total", total) == (made if is_iteration else total)

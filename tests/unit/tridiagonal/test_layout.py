@@ -202,13 +202,13 @@ def test_ends_of_the_off_diagonals_do_not_matter(solve, rng, method, axis, kind)
         system = kind(rng, (40, rows))
         lower, diag, upper, rhs = (np.ascontiguousarray(np.moveaxis(a, -1, axis)) for a in system)
         options = {"axis": axis, "method": method, "return_info": True}
-        expected, told = solve(lower, diag, upper, rhs, **options)
+        expected, known = solve(lower, diag, upper, rhs, **options)
 
         for junk in (np.nan, np.inf, 1e300):
             np.moveaxis(lower, axis, -1)[:, 0] = np.moveaxis(upper, axis, -1)[:, -1] = junk
             x, info = solve(lower, diag, upper, rhs, **options)
             np.testing.assert_array_equal(x, expected, err_msg=f"{rows} rows, {junk}")
-            assert info.pivoted == told.pivoted
+            assert info.pivoted == known.pivoted
 
 
 @pytest.mark.parametrize("rows", [2, 3, 9, 33])

@@ -1,4 +1,4 @@
-"""When rows are exchanged, and that it is told."""
+"""When rows are exchanged, and that the info says so."""
 
 import numpy as np
 import oracle

@@ -1,4 +1,4 @@
-"""The extension module: what it guards, and what it tells.
+"""The extension module: what it guards, and what it reports.
 
 Operands have the shape (outer, inner, rows).
 """

@@ -331,9 +331,9 @@ def test_operands_are_borrowed_together(device, rng, foreign):
     )
 
     assert (ordinal, stream, none, number) == (0, 0, None, 2.5)
-    for view, lent in ((first, one), (second, two)):
-        np.testing.assert_array_equal(view, lent.values)
-        assert view.ctypes.data == lent.values.ctypes.data
+    for view, owner in ((first, one), (second, two)):
+        np.testing.assert_array_equal(view, owner.values)
+        assert view.ctypes.data == owner.values.ctypes.data
     for operands, wanted in [((one, two), 1), ((one.values, two), 0), (("x", two), 0)]:
         assert _core.borrow_operands(*operands, wanted, library) is None
     two.lazy = True
