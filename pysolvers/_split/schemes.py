@@ -174,7 +174,7 @@ class SplitSteps(Generic[O_co]):
         """Return a field of zeros."""
         return self.operators.zeros()
 
-    def start_again(self) -> None:
+    def restart(self) -> None:
         """Take a new solution: what a failed step left at nodes with given values is cleared."""
         self._clear.clear()
         self._ahead = self._values = self._spare = None

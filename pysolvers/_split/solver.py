@@ -186,7 +186,7 @@ class SplitSolver(NodeLines, TimeStepping[R], is_base=True):
         self._clock.begin(self.steps)
         self._begun, self._is_damped = self.steps, self._settings.damped_start
         self._set_solution(fields["u"])
-        self._steps.start_again()
+        self._steps.restart()
         self._operators.place(self._steps.level_at(self.time), self._u)
 
     def _set_solution(self, values: NDArray[Any]) -> None:
@@ -255,7 +255,7 @@ class SplitSolver(NodeLines, TimeStepping[R], is_base=True):
         super()._resume(state)
         self._begun, self._is_damped = state.begun, state.is_damped
         self._steps.forget()
-        self._steps.start_again()
+        self._steps.restart()
         self._set_solution(state.u)
         self._operators.seconds.update(state.seconds)
 

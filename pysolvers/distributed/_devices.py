@@ -329,7 +329,7 @@ def _keep(
     *,
     has_marks: bool,
 ) -> None:
-    """Keep the kind of a call that has succeeded on all ranks, for `solve_again`."""
+    """Keep the kind of a call that has succeeded on all ranks, for `solve_as_before`."""
     kinds, target, systems = kinds_of(group), call.target, prod(call.shape.batch)
     if (signature, target.ordinal) in kinds.found:
         return

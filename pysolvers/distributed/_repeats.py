@@ -84,7 +84,7 @@ class _Call:
         self.operands, self.waiting, self.copy, self.info = operands, waiting, copy, info
 
 
-def solve_again(group: Group, split: Slab, named: dict[str, Any], choice: Choice) -> Any:
+def solve_as_before(group: Group, split: Slab, named: dict[str, Any], choice: Choice) -> Any:
     """Return the solution of a call of a kind that is kept, or None if it must be agreed upon."""
     kinds = group.kept["calls"]["kinds"]
     rhs, out = named["rhs"], choice.out

@@ -43,7 +43,7 @@ from ._ends import (
 )
 from ._group import Group, own_device
 from ._masks import beyond_part, ends_of_mask
-from ._repeats import solve_again
+from ._repeats import solve_as_before
 from ._slab import Slab
 from ._systems import (
     check_short,
@@ -78,7 +78,7 @@ def solve_split(
     """Solve with operands of which each rank holds its part; see `solve_tridiagonal`."""
     group, split = checked_group(group, split)
     if "calls" in group.kept and where is None:
-        answer = solve_again(group, split, named, choice)
+        answer = solve_as_before(group, split, named, choice)
         if answer is not None:
             return answer
     with group.agreement(_OPERATION) as agreed:

@@ -48,7 +48,7 @@ GAMMA = 1 - 1 / sqrt(2)
 RTOL = {"float64": 1e-8, "float32": 1e-5}
 _EPS = {kind: float(np.finfo(kind).eps) for kind in RTOL}
 _FLOOR = 4.0  # machine numbers: of T
-_AGAIN = 0.01  # of the tolerance, in a repeat, where P A may have a small eigenvalue
+_IN_REPEATS = 0.01  # of the tolerance, in a repeat, where P A may have a small eigenvalue
 _REPEATS = 4  # of a solve whose residual has rounding errors above the tolerance
 _MOST = 2000  # iterations; some 60 for random k of ratio 1e6
 _KEPT = 2  # operators: of `dt`, and of a shortened step
@@ -258,10 +258,10 @@ class Unsplit:
         # is small.
         repeats = 0 if eps * levels.growth <= limit else _REPEATS
         while repeats and report["iterations"] and report["converged"] and count < most:
-            again, correction = self._again(base, change)
-            rhs, _ = self._begun(levels, again, correction, time)
+            moved, correction = self._moved(base, change)
+            rhs, _ = self._begun(levels, moved, correction, time)
             self._take_off(rhs, levels, change)
-            limits = (0.0, _AGAIN * tolerance, most - count)
+            limits = (0.0, _IN_REPEATS * tolerance, most - count)
             report = levels.solve(rhs, correction, None, (), limits)
             self._advance(change, correction)
             count += report["iterations"]
@@ -295,7 +295,7 @@ class Unsplit:
         found += field
         return found
 
-    def _again(self, base: Array, change: Array) -> tuple[Array, Array]:
+    def _moved(self, base: Array, change: Array) -> tuple[Array, Array]:
         """Return base + change and a field of zeros, both new."""
         return base + change, np.zeros_like(change)
 

@@ -145,13 +145,13 @@ class DeviceUnsplit(Unsplit):
         self._add(to, factor, change)
         return to
 
-    def _again(self, base: Array, change: Array) -> tuple[Array, Array]:
-        again = self._buffer("again", base.shape)
-        self._device.write(again, base)
-        self._add(again, 1.0, change)
+    def _moved(self, base: Array, change: Array) -> tuple[Array, Array]:
+        moved = self._buffer("moved", base.shape)
+        self._device.write(moved, base)
+        self._add(moved, 1.0, change)
         correction = self._buffer("correction", base.shape)
         self._device.write(correction, self._number(0.0))
-        return again, correction
+        return moved, correction
 
     def _take_off(self, rhs: Array, levels: Levels, change: Array) -> None:
         if levels.inertia is None:

@@ -84,8 +84,8 @@ def check_heat_by_cut_lines_that_fails(group, rng, links):
     ):
         split.step(8)
     assert time.monotonic() - began < group.timeout / 2
-    again = OnDevice(**problem, group=group, split=Slab(0)).step(9)
-    same(group, again, one.u, 0, bound_of(problem, one))
+    repeated = OnDevice(**problem, group=group, split=Slab(0)).step(9)
+    same(group, repeated, one.u, 0, bound_of(problem, one))
 
 
 def check_heat_of_two_solvers_in_turn(group, rng, links):

@@ -120,9 +120,9 @@ def check_poisson_of_large_fields(group, rng, links):
                 solver = OnDevice(**problem, boundary=own, group=group, split=Slab(axis))
                 u = solver.solve(part_of(group, f, axis))
                 np.testing.assert_allclose(u, part_of(group, expected, axis), rtol=0, atol=bound)
-                again = u.copy()
-                solver.solve(part_of(group, f, axis).copy(), out=again)
-                np.testing.assert_array_equal(again, u)
+                repeated = u.copy()
+                solver.solve(part_of(group, f, axis).copy(), out=repeated)
+                np.testing.assert_array_equal(repeated, u)
 
 
 def check_poisson_of_ranks_that_differ(group, rng, links):

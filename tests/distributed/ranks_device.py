@@ -154,10 +154,10 @@ def check_first_link_that_is_possible(group, rng):
     package = "rank 1: .* pip install nvidia-nccl-cu13 cuda-pathfinder: no module"
     with devices_with_nccl(is_shared=False):
         with shared_nccl.missing() if group.rank == 1 else nullcontext():
-            again = anew(group, links=("peers", "nccl"))
+            repeated = anew(group, links=("peers", "nccl"))
             for make in (device_heat.OnDevice, device_relaxation.plate, device_transport.OnDevice):
                 with pytest.raises(BackendError, match=f"'peers': the devices .*'nccl': {package}"):
-                    exchange_of(again, make)
+                    exchange_of(repeated, make)
         with pytest.raises(DistributedError, match="links of the group must be the same"):
             exchange_of(anew(group, links=("nccl",) if group.rank == 1 else ("host",)))
 
@@ -169,8 +169,8 @@ def check_halos_of_unsplit_heat(group, rng):
         ("nccl", devices_with_nccl(is_shared=False)),
     ):
         with devices:
-            again = anew(group, links=("peers", link))
-            device_unsplit.check_halos_of_unsplit_steps(again, rng, (link,), each=5)
+            repeated = anew(group, links=("peers", link))
+            device_unsplit.check_halos_of_unsplit_steps(repeated, rng, (link,), each=5)
 
 
 def check_nccl_that_does_not_start(group, rng):
@@ -186,10 +186,12 @@ def check_nccl_that_does_not_start(group, rng):
         with shared_device.in_place_of_cuda(is_shared=False) as device:
             own = kind if group.rank in ranks else shared_nccl.Communicator
             with shared_nccl.in_place_of_nccl(device, own):
-                again = anew(group, links=("peers", "nccl", "host"), timeout=1)
+                repeated = anew(group, links=("peers", "nccl", "host"), timeout=1)
                 for _ in range(2):
-                    assert exchange_of(again) == "host"
-                assert reason in again.reasons["nccl"] or "waited 0.5 s" in again.reasons["nccl"]
+                    assert exchange_of(repeated) == "host"
+                assert (
+                    reason in repeated.reasons["nccl"] or "waited 0.5 s" in repeated.reasons["nccl"]
+                )
 
 
 def check_inbox_that_cannot_grow(group, rng):
@@ -286,15 +288,15 @@ def check_memory_for_nccl_that_a_rank_lacks(group, rng):
     kind = MemoryError if group.rank == 1 else DistributedError
     fields = rng.standard_normal((2, group.size, 5, 400))
     with devices_with_nccl() as device:
-        again, made = anew(group, links=("nccl",)), []
+        repeated, made = anew(group, links=("nccl",)), []
         for part, shape in ((fields[0, ..., :2], (5, 2)), (fields[1], (5, 400))):
             store = field_on_device(shape)
             store.set("u", part[group.rank])
             full = mock.patch.object(device, "Buffer", side_effect=MemoryError("none is left"))
             for _ in range(2):
                 with full if group.rank == 1 else nullcontext(), pytest.raises(kind, match="none"):
-                    halo_between(again, store, 0, 1)
-            made.append((halo_between(again, store, 0, 1), store, part))
+                    halo_between(repeated, store, 0, 1)
+            made.append((halo_between(repeated, store, 0, 1), store, part))
         for halo, store, part in made:
             halo.refresh("u")
             found = store.get("u")

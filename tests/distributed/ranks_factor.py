@@ -103,9 +103,9 @@ def check_in_place_and_refactored(group, rng):
     factor = factored(group, matrix, (5, 31), 1, 1)
     part = cut(group, rhs, (5, 31), 1)
     x = factor.solve(part)
-    again = part.copy()
-    assert factor.solve(again, out=again) is again
-    np.testing.assert_array_equal(again, x)
+    repeated = part.copy()
+    assert factor.solve(repeated, out=repeated) is repeated
+    np.testing.assert_array_equal(repeated, x)
     other = oracle.general(rng, (5, 31))[:3]
     factor.refactor(*(cut(group, a, (5, 31), 1) for a in other))
     solved(group, factor, other, rhs, 1, 1)

@@ -153,14 +153,14 @@ def nccl(group, how):
     kind = kinds.get(how, shared_nccl.Communicator) if group.rank == 1 else shared_nccl.Communicator
     with shared_device.in_place_of_cuda() as device, shared_nccl.in_place_of_nccl(device, kind):
         device.path.unlink()  # no other rank opens it, and the job can end before this context does
-        again = anew(group, links=("nccl",), timeout=20 if how == "ends" else 1)
+        repeated = anew(group, links=("nccl",), timeout=20 if how == "ends" else 1)
         if how == "ends":
-            end_before_messages(group, again)
+            end_before_messages(group, repeated)
             return
         problem = device_heat.fine(device_heat.PROBLEMS["values"])
-        solver = device_heat.OnDevice(**problem, group=again, split=Slab(0))
+        solver = device_heat.OnDevice(**problem, group=repeated, split=Slab(0))
         attempt(group, "run", lambda: solver.step(200))
-        attempt(group, "next", lambda: heat(again))
+        attempt(group, "next", lambda: heat(repeated))
 
 
 def kernel(group, how):
@@ -168,26 +168,26 @@ def kernel(group, how):
     import ranks_repeats
 
     with shared_parts.in_place_of_cuda() as (device, _):
-        again = anew(group, links=("peers",), timeout=20)
+        repeated = anew(group, links=("peers",), timeout=20)
         operands = ranks_repeats.Operands(
-            again, device, [np.full(SHAPE, value) for value in (-1.0, 4.0, -1.0, 1.0)]
+            repeated, device, [np.full(SHAPE, value) for value in (-1.0, 4.0, -1.0, 1.0)]
         )
         for _ in range(3):
-            operands.solve(again)
+            operands.solve(repeated)
         device.path.unlink()  # the job can end before this context does
         if group.rank == 1:
             if how == "exit":
                 raise SystemExit(3)
             raise RuntimeError("no data")
-        attempt(group, "run", lambda: operands.solve(again))
-        attempt(group, "next", lambda: operands.solve(again))
+        attempt(group, "run", lambda: operands.solve(repeated))
+        attempt(group, "next", lambda: operands.solve(repeated))
 
 
-def end_before_messages(group, again):
+def end_before_messages(group, repeated):
     """Rank 1 ends by an error after the ranks met, while the others wait for its halo."""
-    halo = halo_between(again, field_on_device((9, 5)), 0, 1)
+    halo = halo_between(repeated, field_on_device((9, 5)), 0, 1)
     halo.post("u")
-    again.objects("test", None)
+    repeated.objects("test", None)
     halo.passed()
     if group.rank == 1:
         raise RuntimeError("no data")

@@ -47,9 +47,9 @@ def default_links_without_shared_memory(group, rng):
     problem = device_heat.fine(device_heat.PROBLEMS["values"])
     one = device_heat.OnDevice(**problem).step(20)
     with failing("shared memory", no_memory):
-        again = anew(group)
+        repeated = anew(group)
         begun = time.monotonic()
-        split = device_heat.OnDevice(**problem, group=again, split=Slab(0)).step(20)
+        split = device_heat.OnDevice(**problem, group=repeated, split=Slab(0)).step(20)
         assert time.monotonic() - begun < group.timeout
         assert split.result().exchange == expected
         bound = device_heat.bound_of(problem, one)
@@ -57,11 +57,11 @@ def default_links_without_shared_memory(group, rng):
         transport = device_transport.OnDevice(
             device_transport.PROBLEMS["values"],
             **device_transport.METHOD,
-            group=again,
+            group=repeated,
             split=Slab(0),
         )
         assert transport.step(2).result().exchange == expected
-    assert ("nccl" in again.reasons) == shares
+    assert ("nccl" in repeated.reasons) == shares
     if shares:
         with pytest.raises(BackendError, match="'nccl': rank 0: ncclCommInitRank"):
             device_heat.OnDevice(**problem, group=anew(group, links=("nccl",)), split=Slab(0))

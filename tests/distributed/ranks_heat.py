@@ -165,8 +165,8 @@ def check_windows_that_shrink(group, rng):
 def check_bits_do_not_depend_on_the_calls(group, rng):
     problem = fine(PROBLEMS["values in time"])
     field = HeatADI(**problem, group=group, split=Slab(0)).step(41).u
-    again = HeatADI(**problem, group=group, split=Slab(0)).step(1).step(17).step(2).step(21)
-    np.testing.assert_array_equal(again.u, field)
+    repeated = HeatADI(**problem, group=group, split=Slab(0)).step(1).step(17).step(2).step(21)
+    np.testing.assert_array_equal(repeated.u, field)
 
 
 def check_fields_that_are_not_finite_are_noticed_on_all_ranks(group, rng):
@@ -300,10 +300,10 @@ def check_arrays_of_the_part(group, rng):
         short = {"dt": 1e-5, "shape": (61, 64)}
         whole = {name: np.resize(values, short["shape"]) for name, values in data.items()}
         parts = {name: part_of(group, values, axis) for name, values in whole.items()}
-        again = HeatADI(**PLANE | short, **whole).step(STEPS)
+        repeated = HeatADI(**PLANE | short, **whole).step(STEPS)
         window = HeatADI(**PLANE | short, **parts, group=group, split=Slab(axis)).step(STEPS)
-        same(group, window, again.u, axis, 1e-13)
-        assert window.result().kernel == again.result().kernel
+        same(group, window, repeated.u, axis, 1e-13)
+        assert window.result().kernel == repeated.result().kernel
         line = (one.y, one.x)[axis]
         np.testing.assert_allclose(
             (split.y, split.x)[axis], part_of(group, line, 0), rtol=1e-14, atol=1e-15

@@ -344,8 +344,8 @@ def check_one_row_that_is_not_finite(group, rng):
 def check_same_bits_twice(group, rng):
     operands = oracle.dominant(rng, (6, 50))
     first, _ = solved(group, operands, (6, 50), 1, 1)
-    again, _ = solved(group, operands, (6, 50), 1, 1)
-    np.testing.assert_array_equal(first, again)
+    repeated, _ = solved(group, operands, (6, 50), 1, 1)
+    np.testing.assert_array_equal(first, repeated)
 
 
 def check_operands_are_kept_and_out_is_filled(group, rng):

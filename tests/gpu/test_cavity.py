@@ -190,5 +190,5 @@ def test_an_interrupt_leaves_whole_iterations(interrupt_later):
 
     assert time.perf_counter() - start < 10
     assert cavity.iterations > 1
-    again = LidDrivenCavity(1000, 257, **options)
-    assert_same_bits(again.iterate(cavity.iterations), cavity)
+    repeated = LidDrivenCavity(1000, 257, **options)
+    assert_same_bits(repeated.iterate(cavity.iterations), cavity)

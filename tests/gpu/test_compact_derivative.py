@@ -118,9 +118,9 @@ def test_axes_strides_and_results(cuda, rng, dtype, periodic):
                 assert compact_derivative(view, axis, periodic=periodic, out=out) is out
                 assert bool((out == found).all())
         expected = compact_derivative(own, 0, periodic=periodic)
-        again = own.copy()
-        assert compact_derivative(again, 0, periodic=periodic, out=again) is again
-        assert bool((again == expected).all())
+        repeated = own.copy()
+        assert compact_derivative(repeated, 0, periodic=periodic, out=repeated) is repeated
+        assert bool((repeated == expected).all())
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -268,5 +268,5 @@ def test_an_interrupt_leaves_whole_steps(interrupt_later):
     assert time.perf_counter() - start < 10
     assert cylinder.steps > 1
     assert len(cylinder.result().history.probe_time) == cylinder.steps
-    again = SquareCylinder(100, FINER, device="cuda")
-    assert_same_bits(again.step(cylinder.steps), cylinder)
+    repeated = SquareCylinder(100, FINER, device="cuda")
+    assert_same_bits(repeated.step(cylinder.steps), cylinder)

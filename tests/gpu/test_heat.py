@@ -187,11 +187,11 @@ FEW_SECTIONS = [
 def test_steps_of_one_kernel(shape, dtype, r, sides):
     options = {"boundary": sides_of(sides, 2), "dtype": dtype}
     here, there = pair(shape, r, **options)
-    again, _ = pair(shape, r, **options)
+    repeated, _ = pair(shape, r, **options)
 
     assert_near(here.step(4), there.step(4), 200 * np.finfo(dtype).eps)
     assert here.result().kernel == "plane"  # from sm_90 on
-    np.testing.assert_array_equal(again.step(1).step(2).step(1).u, here.u)
+    np.testing.assert_array_equal(repeated.step(1).step(2).step(1).u, here.u)
 
 
 MOVING = {
@@ -231,11 +231,11 @@ RESIDENT = [
 def test_steps_of_planes_that_multiprocessors_hold(shape, r, sides):
     options = {"boundary": MOVING if sides == "moving" else sides_of(sides, 2), "dtype": np.float32}
     here, there = pair(shape, r, **options)
-    again, _ = pair(shape, r, **options)
+    repeated, _ = pair(shape, r, **options)
 
     assert_near(here.step(70), there.step(70), 100 * max(1, r) * np.finfo(np.float32).eps)
     assert here.result().kernel == "resident"
-    np.testing.assert_array_equal(again.step(1).step(3).step(66).u, here.u)
+    np.testing.assert_array_equal(repeated.step(1).step(3).step(66).u, here.u)
 
 
 @pytest.mark.parametrize("shape", [(1024, 1024), (1000, 1300)], ids=str)
@@ -410,10 +410,10 @@ def test_rows_between_sectors(shape, dtype, has_k, sides):
     if has_k:
         options["diffusivity"] = np.random.default_rng(3).uniform(0.2, 2, shape)
     here, there = pair(shape, **options)
-    again, _ = pair(shape, **options)
+    repeated, _ = pair(shape, **options)
 
     assert_near(here.step(40), there.step(40), 1e-12 if dtype == np.float64 else 2e-5)
-    np.testing.assert_array_equal(again.step(1).step(36).step(3).u, here.u)
+    np.testing.assert_array_equal(repeated.step(1).step(36).step(3).u, here.u)
 
 
 @pytest.mark.filterwarnings("ignore:HeatADI. in two dimensions:RuntimeWarning")
@@ -545,9 +545,9 @@ def test_state_goes_from_device_to_host(tmp_path):
     here, there = pair((100, 90))
     here.step(10).save(tmp_path / "state.npz")
 
-    again = HeatADI.load(tmp_path / "state.npz", boundary=0.0).step(10)
+    repeated = HeatADI.load(tmp_path / "state.npz", boundary=0.0).step(10)
 
-    assert_near(again, there.step(20))
+    assert_near(repeated, there.step(20))
 
 
 @pytest.mark.parametrize("sides", ["fluxes", "values in time"])

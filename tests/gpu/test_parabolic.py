@@ -127,5 +127,5 @@ def test_advection_and_diffusion(differences):
 def test_a_state_goes_on_elsewhere(tmp_path):
     there, here = assert_same(advected)
     there.save(tmp_path / "state")
-    again = type(here).load(tmp_path / "state", here.problem, device="cpu")
-    np.testing.assert_allclose(again.step().u, here.step().u, rtol=0, atol=1e-12)
+    repeated = type(here).load(tmp_path / "state", here.problem, device="cpu")
+    np.testing.assert_allclose(repeated.step().u, here.step().u, rtol=0, atol=1e-12)

@@ -178,12 +178,12 @@ def test_graph_of_torch_is_replayed_with_new_data(problem):
     torch = pytest.importorskip("torch")
     hosts, expected = problem
     lower, diag, upper, rhs = (torch.from_numpy(host).cuda() for host in hosts)
-    out, again, scalar = (torch.zeros_like(rhs) for _ in range(3))
+    out, repeated, scalar = (torch.zeros_like(rhs) for _ in range(3))
     factor = pysolvers.factor_tridiagonal(lower, diag, upper)
 
     def work():
         pysolvers.solve_tridiagonal(lower, diag, upper, rhs, out=out, on_singular="nan")
-        factor.solve(rhs, out=again)
+        factor.solve(rhs, out=repeated)
         pysolvers.solve_tridiagonal(-1.0, 4.0, -1.0, rhs, out=scalar, on_singular="ignore")
 
     work()  # whatever is done once
@@ -197,7 +197,7 @@ def test_graph_of_torch_is_replayed_with_new_data(problem):
         graph.replay()
         torch.cuda.synchronize()
         agree(out.cpu().numpy(), factor_of_rhs * expected)
-        agree(again.cpu().numpy(), factor_of_rhs * expected)
+        agree(repeated.cpu().numpy(), factor_of_rhs * expected)
         other = pysolvers.solve_tridiagonal(-1.0, 4.0, -1.0, factor_of_rhs * hosts[3])
         agree(scalar.cpu().numpy(), other)
 

@@ -490,10 +490,10 @@ def test_changed_step_goes_on_from_a_file(tmp_path):
     solver.step(3)
     solver.dt = 1 / 500
     solver.step(2).save(tmp_path / "state.npz")
-    again = GCEIDD.load(tmp_path / "state.npz", rotating_pulse(0.01))
+    repeated = GCEIDD.load(tmp_path / "state.npz", rotating_pulse(0.01))
 
-    assert (again.dt, again.time) == (solver.dt, solver.time)
-    np.testing.assert_array_equal(again.step(4).u, solver.step(4).u)
+    assert (repeated.dt, repeated.time) == (solver.dt, solver.time)
+    np.testing.assert_array_equal(repeated.step(4).u, solver.step(4).u)
 
 
 def test_flux_is_diffusion_times_outward_derivative(backend):
@@ -743,10 +743,10 @@ def test_an_interrupt_leaves_whole_steps(scheme, interrupt_later):
         solver.step(10**8)
 
     assert solver.steps > 0
-    again = GCEIDD(problem, shape=(41, 41), dt=1e-3, scheme=scheme, strips=4, threads=1).step(
+    repeated = GCEIDD(problem, shape=(41, 41), dt=1e-3, scheme=scheme, strips=4, threads=1).step(
         solver.steps
     )
-    np.testing.assert_array_equal(solver.u, again.u)
+    np.testing.assert_array_equal(solver.u, repeated.u)
 
 
 def test_solution_is_a_read_only_view():

@@ -284,7 +284,7 @@ def test_damped_start_goes_on_from_a_file(tmp_path):
     parted = HeatADI((20, 20), spacing=0.1, dt=1.0, boundary=1.0)
     parted.step()
     parted.save(tmp_path / "state.npz")
-    again = HeatADI.load(tmp_path / "state.npz", boundary=1.0)
+    repeated = HeatADI.load(tmp_path / "state.npz", boundary=1.0)
 
-    assert again.result().damped_start
-    np.testing.assert_array_equal(again.step(3).u, straight.step(4).u)
+    assert repeated.result().damped_start
+    np.testing.assert_array_equal(repeated.step(3).u, straight.step(4).u)

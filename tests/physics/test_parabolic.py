@@ -12,7 +12,7 @@ from parabolic_cases import (
     SCHEMES,
     Wave,
     heston_call,
-    heston_call_again,
+    heston_call_by_one_integral,
     heston_mesh,
     heston_solver,
 )
@@ -257,7 +257,7 @@ def test_two_formulas_for_heston_calls_agree(number):
     parameters, _ = HESTON[number]
     for spot, v in ((60.0, 0.02), (100.0, 0.1), (170.0, 0.3)):
         price = heston_call(spot, v, parameters)
-        assert abs(price - heston_call_again(spot, v, parameters)) < 1e-6
+        assert abs(price - heston_call_by_one_integral(spot, v, parameters)) < 1e-6
 
 
 @pytest.mark.parametrize(

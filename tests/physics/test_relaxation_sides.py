@@ -310,14 +310,14 @@ def test_states_are_read_with_their_sides(solver, dtype, tmp_path, rng):
         )
         made = LMSOR(problem, dtype=dtype).iterate(7)
     made.save(tmp_path / "state")
-    again = type(made).load(tmp_path / "state")
-    for one in (made, again):
+    repeated = type(made).load(tmp_path / "state")
+    for one in (made, repeated):
         one.iterate(6)
-    np.testing.assert_array_equal(made.u, again.u)
+    np.testing.assert_array_equal(made.u, repeated.u)
     field = rng.random((7, 8))
-    made.u = again.u = field
-    np.testing.assert_array_equal(made.iterate(3).u, again.iterate(3).u)
-    assert made.residual == again.residual
+    made.u = repeated.u = field
+    np.testing.assert_array_equal(made.iterate(3).u, repeated.iterate(3).u)
+    assert made.residual == repeated.residual
 
 
 def test_given_values_stay_if_u_is_set(rng):
@@ -330,8 +330,8 @@ def test_given_values_stay_if_u_is_set(rng):
     np.testing.assert_array_equal(solver.u[1:, 1:], field[1:, 1:])
     np.testing.assert_array_equal(solver.u[1:, 0], 1.0)
     np.testing.assert_array_equal(solver.u[0], 1 + problem.x)
-    again = LMSOR(problem, initial=field)
-    np.testing.assert_array_equal(solver.iterate(4).u, again.iterate(4).u)
+    repeated = LMSOR(problem, initial=field)
+    np.testing.assert_array_equal(solver.iterate(4).u, repeated.iterate(4).u)
     assert solver.solve(1e-9, norm="l2").residual <= 1e-9
     assert solver.result().unknowns == 4 * 5
     assert repr(problem).endswith("x- Dirichlet, x+ Neumann, y- Dirichlet, y+ Robin")

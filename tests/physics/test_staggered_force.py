@@ -156,8 +156,8 @@ def test_a_state_with_a_force_needs_it_again(tmp_path):
     loaded = StaggeredCavity.load(tmp_path / "state", force=force)
     assert loaded.force is force
     assert loaded.lid_velocity == 0.25
-    again = copy.deepcopy(cavity).step(30)
-    for one, two in zip(state(loaded.step(30)), state(again), strict=True):
+    repeated = copy.deepcopy(cavity).step(30)
+    for one, two in zip(state(loaded.step(30)), state(repeated), strict=True):
         np.testing.assert_array_equal(one, two)
     constant = StaggeredCavity(50, 8, force=(1.0, 2.0)).step(3)
     copied = pickle.loads(pickle.dumps(constant))

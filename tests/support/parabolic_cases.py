@@ -160,7 +160,7 @@ def heston_call(spot, v, parameters, strike=STRIKE):
     return discount * (forward * probability(-1j) - strike * probability(0))
 
 
-def heston_call_again(spot, v, parameters, strike=STRIKE):
+def heston_call_by_one_integral(spot, v, parameters, strike=STRIKE):
     """Return the same price by one integral along Im z = -1/2 (Lewis 2001)."""
     kappa, eta, sigma, rho, domestic, foreign, expiry = parameters
     forward = spot * np.exp((domestic - foreign) * expiry)

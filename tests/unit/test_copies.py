@@ -134,8 +134,8 @@ def test_copies_continue_as_the_original_without_changing_it(make, use, made):
     first, second = use(copied), use(copied)
 
     for found in (first, second):
-        again = use(solver)
-        for own, theirs, wanted in zip(found, again, use(expected), strict=True):
+        repeated = use(solver)
+        for own, theirs, wanted in zip(found, repeated, use(expected), strict=True):
             np.testing.assert_array_equal(own, wanted)
             np.testing.assert_array_equal(theirs, wanted)
 

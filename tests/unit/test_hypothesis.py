@@ -84,8 +84,8 @@ def check_solution(problem, method, data):
     x = np.moveaxis(x, options["axis"], -1)
     error = oracle.backward_error(*full, x, periodic=options["periodic"])
     assert error <= 30 * oracle.eps(x.dtype)
-    again = solve_tridiagonal(*full, method=method, periodic=options["periodic"])
-    np.testing.assert_array_equal(again, x)
+    repeated = solve_tridiagonal(*full, method=method, periodic=options["periodic"])
+    np.testing.assert_array_equal(repeated, x)
 
 
 def check_factor(problem, trans, pivot, data):

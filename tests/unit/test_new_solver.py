@@ -75,10 +75,10 @@ def test_files_continue_with_the_same_bits(module, tmp_path):
         np.testing.assert_array_equal(other.step(9).u, copy.copy(solver).step(9).u)
     result = solver.run(0.5)
     result.save(tmp_path / "result")
-    again = module.BurgersResult.load(tmp_path / "result")
-    assert repr(again) == repr(result)
+    repeated = module.BurgersResult.load(tmp_path / "result")
+    assert repr(repeated) == repr(result)
     assert "25 steps, reached" in repr(result)
-    np.testing.assert_array_equal(again.u, result.u)
+    np.testing.assert_array_equal(repeated.u, result.u)
     with pytest.raises(ValueError, match="holds no Burgers result"):
         module.BurgersResult.load(tmp_path / "state")
 

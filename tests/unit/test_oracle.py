@@ -114,9 +114,9 @@ def test_randsvd_has_its_singular_values(number, large, rng):
 
 
 def test_same_seed_same_draw_and_other_seed_other_draw():
-    first, again, other = (oracle.accuracy_draw(1, 16, seed) for seed in (0, 0, 1))
+    first, repeated, other = (oracle.accuracy_draw(1, 16, seed) for seed in (0, 0, 1))
 
-    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(first, repeated)
     assert not np.array_equal(first, other)
 
 
@@ -197,9 +197,9 @@ def test_backward_errors_see_one_wrong_digit(rng, rows, dtype):
 def test_families_are_finite_and_reproducible(family, dtype):
     for rows in (1, 2, 3, 200):
         system = growth_families.draw(family, dtype, rows, 7, [1, 2])
-        again = growth_families.draw(family, dtype, rows, 7, [1, 2])
+        repeated = growth_families.draw(family, dtype, rows, 7, [1, 2])
 
-        for a, b in zip(system, again, strict=True):
+        for a, b in zip(system, repeated, strict=True):
             assert a.shape == (7, rows) and a.dtype == dtype and np.all(np.isfinite(a))
             np.testing.assert_array_equal(a, b)
         if family in growth_families.CONSTANT:

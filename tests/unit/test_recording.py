@@ -68,10 +68,10 @@ def test_a_callback_is_called_after_each_step_and_changes_nothing(make):
     assert seen[-1][1] == 0.15
     assert result.stop_reason == plain.stop_reason == "reached"
     np.testing.assert_array_equal(result.u, plain.u)
-    again = make()
+    repeated = make()
     for steps, _, u in seen[:10]:
-        assert again.step().steps == steps
-        np.testing.assert_array_equal(again.u, u)
+        assert repeated.step().steps == steps
+        np.testing.assert_array_equal(repeated.u, u)
 
 
 @pytest.mark.parametrize("make", STEPPERS.values(), ids=STEPPERS)
@@ -127,8 +127,8 @@ def test_a_record_has_frames_at_equal_distances_and_at_the_end(make):
     assert [frame.time / step for frame in every.frames] == [0, 3, 6, 9, 10]
     np.testing.assert_array_equal(every.u, make().run(10 * step).u)  # no step was shortened
     np.testing.assert_array_equal(every.frames[-1].u, every.u)
-    again = solver.record(11 * step, every=1.0)
-    assert [frame.time / step for frame in again.frames] == [10, 11]
+    repeated = solver.record(11 * step, every=1.0)
+    assert [frame.time / step for frame in repeated.frames] == [10, 11]
     assert [frame.time for frame in solver.record(11 * step).frames] == [11 * step]
 
 

@@ -293,13 +293,13 @@ def test_every_argument_is_an_attribute_also_of_copies_and_after_a_file(name, tm
 
 def test_a_solver_made_of_a_function_without_a_name_can_be_pickled():
     field = heat(lambda x, y: x * y).step(2)
-    again = pickle.loads(pickle.dumps(field))
-    assert again.initial is None
-    np.testing.assert_array_equal(again.step().u, field.step().u)
+    repeated = pickle.loads(pickle.dumps(field))
+    assert repeated.initial is None
+    np.testing.assert_array_equal(repeated.step().u, field.step().u)
     moved = transport(lambda x, y: x * y).step(2)
-    again = pickle.loads(pickle.dumps(moved))
-    np.testing.assert_array_equal(again.step().u, moved.step().u)
-    assert again.problem.extent == moved.problem.extent
+    repeated = pickle.loads(pickle.dumps(moved))
+    np.testing.assert_array_equal(repeated.step().u, moved.step().u)
+    assert repeated.problem.extent == moved.problem.extent
 
 
 ARRAYS = {
@@ -505,15 +505,15 @@ def test_a_vorticity_is_set_in_the_middle_of_a_run(tmp_path):
     assert (flow.circulation, flow.time, flow.steps) == (circulation, time, 12)
     with pytest.raises(ValueError, match="a step is needed before"):
         flow.forces  # noqa: B018
-    again = reloaded(flow, tmp_path / "state")
+    repeated = reloaded(flow, tmp_path / "state")
     with pytest.raises(ValueError, match="a step is needed before"):
-        again.forces  # noqa: B018
-    for solver in (flow, again):
+        repeated.forces  # noqa: B018
+    for solver in (flow, repeated):
         history = solver.step(8).result().history
         assert history.probe_time.size == 20
         np.testing.assert_allclose(np.diff(history.probe_time), flow.dt, rtol=1e-12)
         assert solver.forces.time == pytest.approx(solver.time - flow.dt / 2)
-    np.testing.assert_array_equal(flow.omega, again.omega)
+    np.testing.assert_array_equal(flow.omega, repeated.omega)
 
 
 @pytest.mark.parametrize("name", SOLVERS)
@@ -623,8 +623,8 @@ def test_a_start_time_is_that_of_the_first_step(name, tmp_path):
     for one, other in zip(result.frames, expected.frames, strict=True):
         assert one.time == other.time - 0.5
         np.testing.assert_allclose(one.u, other.u, rtol=0, atol=1e-14)
-    again = reloaded(solver, tmp_path / "state")
-    for other in (again, copy.deepcopy(solver), pickle.loads(pickle.dumps(solver))):
+    repeated = reloaded(solver, tmp_path / "state")
+    for other in (repeated, copy.deepcopy(solver), pickle.loads(pickle.dumps(solver))):
         assert (other.start_time, other.time) == (-0.5, solver.time)
         np.testing.assert_array_equal(copy.copy(solver).step(2).u, other.step(2).u)
     with pytest.raises(ValueError, match="until must be at least the time"):

@@ -580,12 +580,12 @@ def test_same_bits_for_any_number_of_threads(rng, axis):
 def test_a_spline_is_pickled_and_shown(rng):
     x, y = knots(rng, 7), batch(rng, 7, (3,), 1)
     spline = CubicSpline(x, y, 1, "natural")
-    again = pickle.loads(pickle.dumps(spline))
+    repeated = pickle.loads(pickle.dumps(spline))
 
-    np.testing.assert_array_equal(again([0.1, 0.3]), spline([0.1, 0.3]))
+    np.testing.assert_array_equal(repeated([0.1, 0.3]), spline([0.1, 0.3]))
     assert repr(spline) == "<CubicSpline of 7 knots, values (3, 7) float64, device cpu>"
     assert "CubicSpline" in spline._repr_html_()
-    assert isinstance(again, pysolvers.CubicSpline)
+    assert isinstance(repeated, pysolvers.CubicSpline)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.complex128])

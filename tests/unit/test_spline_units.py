@@ -132,8 +132,8 @@ def check(seed, backend):
             own = spline.antiderivative(2)(points, nu, extrapolate=True)
             theirs = p.exact.antiderivative(2)(exact_points, nu, extrapolate=True)
             p.require(own, theirs, nu - 2, (*what, "antiderivative", nu))
-    again = spline.derivative(2).antiderivative().derivative()
-    p.require(again(points), p.exact(exact_points, 2, extrapolate=True), 2, (*what, "again"))
+    repeated = spline.derivative(2).antiderivative().derivative()
+    p.require(repeated(points), p.exact(exact_points, 2, extrapolate=True), 2, (*what, "again"))
     for _ in range(4):
         limits = p.rng.uniform(p.exact.x[0] - 0.2, p.exact.x[-1] + 0.2, 2)
         limits = (limits * p.unit).astype(p.real)

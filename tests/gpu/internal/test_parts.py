@@ -182,11 +182,13 @@ def test_parts_of_every_kind(rng, dtype, count, axis, periodic):
         parts = Parts(shape, dtype, count, axis)
 
         x, info = parts.solve(parts.scatter(*operands), periodic=periodic)
-        again, info_again = parts.solve_in_steps(parts.scatter(*operands), dtype, periodic=periodic)
+        repeated, repeated_info = parts.solve_in_steps(
+            parts.scatter(*operands), dtype, periodic=periodic
+        )
 
         check(operands, x, axis, periodic=periodic)
-        assert (again == x).all()
-        assert not info.any() and not info_again.any()
+        assert (repeated == x).all()
+        assert not info.any() and not repeated_info.any()
 
 
 @pytest.mark.parametrize("sizes", [(3001, 200), (200, 3001), (2048, 30, 400)])
@@ -250,9 +252,9 @@ def test_systems_that_a_warp_holds(rng, rows):
     parts = Parts(shape, "float64", 2, 1)
 
     x, info = parts.solve(parts.scatter(*operands))
-    again, _ = parts.solve_in_steps(parts.scatter(*operands), "float64")
+    repeated, _ = parts.solve_in_steps(parts.scatter(*operands), "float64")
 
-    assert not info.any() and (again == x).all()
+    assert not info.any() and (repeated == x).all()
     check([np.delete(a, 5, 0) for a in operands], np.delete(x, 5, 0), 1)
 
 

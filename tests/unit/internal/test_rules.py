@@ -117,6 +117,6 @@ def test_times_of_a_leg_are_multiples_of_its_step():
     assert (clock.at(3), clock.last(3), clock.last(2)) == (0.25, 0.05, 0.1)
     clock.change(3, 0.1)
     assert clock.at(5) == 0.25 + 2 * 0.1
-    again = Clock(1.0)
-    again.restore(clock.facts())
-    assert again.segment == clock.segment
+    repeated = Clock(1.0)
+    repeated.restore(clock.facts())
+    assert repeated.segment == clock.segment

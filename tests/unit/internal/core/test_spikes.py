@@ -209,10 +209,10 @@ def test_what_is_refused(rng):
         return _core.spikes_solve(THOMAS, AUTO, 0, *operands, x, left, right, None, 1)[0]
 
     x, left, right = (np.empty_like(rhs) for _ in range(3))
-    for again in (x, lower, diag, upper, rhs):
-        assert status_of(x, again, right) == layout
-        assert status_of(x, left, again) == layout
-        assert status_of(x, None, again) == layout
+    for repeated in (x, lower, diag, upper, rhs):
+        assert status_of(x, repeated, right) == layout
+        assert status_of(x, left, repeated) == layout
+        assert status_of(x, None, repeated) == layout
     assert status_of(x, left, left) == layout
     assert status_of(x, np.broadcast_to(left[:1], left.shape).copy(), right) == 0
     with pytest.raises(ValueError, match="left: need shape"):

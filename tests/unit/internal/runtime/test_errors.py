@@ -59,13 +59,13 @@ def test_errors_survive_pickling():
     error = pysolvers.SingularSystemError(singular((1, 2)), np.array([4]))
     stopped = pysolvers.ConvergenceError("no progress", result={"iterations": 3})
 
-    error_again, stopped_again = pickle.loads(pickle.dumps((error, stopped)))
+    same_error, same_stop = pickle.loads(pickle.dumps((error, stopped)))
 
-    np.testing.assert_array_equal(error_again.systems, [[1, 2]])
-    np.testing.assert_array_equal(error_again.rows, [4])
-    assert str(error_again) == str(error)
-    assert stopped_again.result == {"iterations": 3}
-    assert str(stopped_again) == "no progress"
+    np.testing.assert_array_equal(same_error.systems, [[1, 2]])
+    np.testing.assert_array_equal(same_error.rows, [4])
+    assert str(same_error) == str(error)
+    assert same_stop.result == {"iterations": 3}
+    assert str(same_stop) == "no progress"
 
 
 def test_success_raises_nothing():

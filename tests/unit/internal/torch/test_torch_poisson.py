@@ -164,8 +164,8 @@ def test_solvers_for_arrays_are_shared_and_last_as_long_as_they_can_be_used():
     del u
     gc.collect()
     assert grid not in _poisson._KEPT
-    again = OPERATOR(torch.ones_like(f), None, grid, True)  # makes a solver for this call
-    torch.testing.assert_close(again, f.grad, rtol=0, atol=0)
+    repeated = OPERATOR(torch.ones_like(f), None, grid, True)  # makes a solver for this call
+    torch.testing.assert_close(repeated, f.grad, rtol=0, atol=0)
     assert grid not in _poisson._KEPT
 
 
