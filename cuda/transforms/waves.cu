@@ -11,7 +11,8 @@
  *
  * Sums and differences of mirror places (PS_MIRRORED, mirrored.cuh): a thread moves 4 to 16
  * values of a plane. One word read and one written per value. The same of the rows with
- * the parts of lines (PS_MIRRORED_ROWS, halved.cuh): 32 values of a plane, or 64.
+ * the parts of lines (halved.cuh): 32 values of a plane (PS_MIRRORED_ROWS), or 64 with rows in
+ * five parts (PS_MIRRORED_IN_FIVE).
  *
  * Fields of fewer values than the lines are continued while they are read, so that no
  * kernel copies them: mirrored values are in the cache.
