@@ -232,11 +232,11 @@ template <typename Real> struct HalfStepX : OmegaLines<Real> {
     }
 };
 
-/* (1 + dt/2 (v delta_y - nu delta_yy)) w[n+1] = half */
-template <typename Real> struct HalfStepY : OmegaLines<Real> {
+/* Lines along y, whose right-hand side is `half`. */
+template <typename Real> struct OmegaColumns : OmegaLines<Real> {
     static constexpr int words = 2, solution = 0, batch = 4;
     using Base = OmegaLines<Real>;
-    using Base::grid, Base::along_y;
+    using Base::grid;
 
     __device__ __forceinline__ bool is_plain(int column) const
     {
@@ -251,6 +251,12 @@ template <typename Real> struct HalfStepY : OmegaLines<Real> {
         word[0] = this->half[p];
         word[1] = !plain && grid.in_body(row, column) ? Real(0) : b;
     }
+};
+
+/* (1 + dt/2 (v delta_y - nu delta_yy)) w[n+1] = half */
+template <typename Real> struct HalfStepY : OmegaColumns<Real> {
+    using Base = OmegaColumns<Real>;
+    using Base::grid, Base::along_y;
 
     __device__ __forceinline__ void adjust(int p, int, int row, Real *word) const
     {
@@ -324,24 +330,9 @@ template <typename Real> struct IncrementX : OmegaLines<Real> {
 
 /* (1 + dt (v delta_y - nu delta_yy)) D = D*, w + D; the gradient at the outlet is zero.
  */
-template <typename Real> struct IncrementY : OmegaLines<Real> {
-    static constexpr int words = 2, solution = 0, batch = 4;
-    using Base = OmegaLines<Real>;
+template <typename Real> struct IncrementY : OmegaColumns<Real> {
+    using Base = OmegaColumns<Real>;
     using Base::grid, Base::along_y;
-
-    __device__ __forceinline__ bool is_plain(int column) const
-    {
-        return this->is_plain_column(column);
-    }
-
-    __device__ __forceinline__ void node(int p, int column, int row, bool plain,
-                                         Real *word) const
-    {
-        const Real b = this->speed_y(p);
-
-        word[0] = this->half[p];
-        word[1] = !plain && grid.in_body(row, column) ? Real(0) : b;
-    }
 
     __device__ __forceinline__ Row<Real> row(int line, int at, const Real *word) const
     {
