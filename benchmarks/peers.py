@@ -1,4 +1,4 @@
-"""The peers of the benchmark: ways to solve a batch in Python without this package.
+"""The peers of the benchmark: functions that solve a batch in Python without this package.
 
 Each peer solves `systems` systems of contiguous rows, shape (systems, rows), and returns the
 solutions. Numba runs a compiled loop over the systems on all threads; SciPy and LAPACK solve one

@@ -1,4 +1,4 @@
-"""`solve_tridiagonal`: its signature, and the choice of the way to solve."""
+"""`solve_tridiagonal`: its signature, and the choice of how to solve."""
 
 from __future__ import annotations
 

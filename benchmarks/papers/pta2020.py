@@ -108,7 +108,7 @@ _ORDER = (
     "coefficients in its sweep; CR, PCR and PTA read them from arrays."
 )
 _COALESCING = (
-    "The paper stores the coefficients of the same lines in two ways; here coalesced are lines "
+    "The paper stores the coefficients of the same lines in two orders; here coalesced are lines "
     "along y and uncoalesced lines along x of fields in one order. At most 1022 threads are at "
     "work, which wait for the latency of the memory and not for its bandwidth, and the arrays of "
     "up to 512^2 nodes lie in the second-level cache of a GPU of today."

@@ -155,7 +155,7 @@ def _has_integers(operand: Any) -> bool:
 def solve_planned(
     named: dict[str, Any], choice: Choice, where: Any = None, *, stacklevel: int = 2
 ) -> Any:
-    """Do what `solve_tridiagonal` does, in the general way; `stacklevel` is that of a warning."""
+    """Do what `solve_tridiagonal` does, for any operands; `stacklevel` is that of a warning."""
     if where is not None:
         return solve_step(named, where, choice, stacklevel=stacklevel + 1)
     call = _checked(named, choice)
@@ -202,7 +202,7 @@ def _checked(named: dict[str, Any], choice: Choice, where: Any = None) -> Call:
     backend = target.backend
     if choice.variant and target.name == "cpu":
         raise ValueError(
-            "mapping needs a device, the CPU has one way of parallel cyclic reduction: give "
+            "mapping needs a device, the CPU has one form of parallel cyclic reduction: give "
             "device='cuda', or arrays on a device"
         )
     options = _Options(

@@ -507,7 +507,7 @@ class TridiagonalFactor:
         sides of the real matrices. For one matrix and several systems with contiguous rows,
         complex factors of this matrix are made at the first such call and kept.
 
-        `rhs` and `out` are copied once if their batch axes do not merge in the same way as
+        `rhs` and `out` are copied once if their batch axes do not merge as
         the batch axes of the matrices. If the batch axes of the matrices do not merge to
         one axis, the systems of each index of the axes over which the matrices are shared
         are solved one after the other.
@@ -599,7 +599,7 @@ class TridiagonalFactor:
         check_finite: bool,
         operation: str,
     ) -> Any:
-        """Solve, or make steps, in the general way; `named` has the right-hand sides first."""
+        """Solve, or make steps, for any operands; `named` has the right-hand sides first."""
         leader, *others = named
         target = find_target(self._device, stream, named, out, operation=operation, leader=leader)
         arrays, dtype, _ = target.operands(

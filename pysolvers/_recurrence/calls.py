@@ -1,4 +1,4 @@
-"""`linear_recurrence`: its signature, and the choice of the way to compute it."""
+"""`linear_recurrence`: its signature, and the choice of how to compute it."""
 
 from __future__ import annotations
 

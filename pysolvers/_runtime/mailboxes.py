@@ -40,7 +40,7 @@ class MailboxAddress(NamedTuple):
 
 
 class SharedMemory:
-    """Memory of a device that other processes use, and the way to theirs.
+    """Memory of a device that other processes use, and the addresses of theirs.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def mailbox_bytes(device: Device, dtype: np.dtype, systems: int, count: int, ste
 
 
 class Mailboxes(SharedMemory):
-    """The mailbox of a part, and the way to those of the other parts.
+    """The mailbox of a part, and the addresses of those of the other parts.
 
     Parameters
     ----------

@@ -206,7 +206,7 @@ class TimeStepping(Solver[R], is_base=True):
         every: float | None = None,
         progress: bool | None = None,
     ) -> R:
-        """Step until a time is reached, as `run` does, and keep states on the way.
+        """Step until a time is reached, as `run` does, and keep states meanwhile.
 
         Parameters
         ----------

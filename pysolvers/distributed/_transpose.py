@@ -61,7 +61,7 @@ class Transposition:
         BackendError
             If none of the links of the group is possible.
         """
-        # Of the rows of this rank the columns of each other one, and the other way round.
+        # Of the rows of this rank the columns of each other one, and vice versa.
         by_rows, by_columns = (
             {rank: [_along(axis, held)] for rank, held in enumerate(parts)}
             for axis, parts in zip(self._axes, (self.rows, self.columns), strict=True)

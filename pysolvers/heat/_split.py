@@ -4,10 +4,10 @@ Each rank also has a halo of nodes of its neighbours at every cut. If the data o
 over few nodes, that is for moderate k dt/h^2 along the cut axis, the halo is so deep that the
 kernels can make several steps before it is exchanged: _halo.py. If the first axis of the field is
 cut, along which the last sweep goes, the kernels step with a halo of one node, and what the other
-ranks change is added: _cut_lines.py. The cheaper of these ways is taken.
+ranks change is added: _cut_lines.py. The cheaper of these methods is taken.
 
 On devices, the halo travels between them, or through the memory of the host. Steps for
-which neither way is possible raise an error there.
+which neither is possible raise an error there.
 
 Otherwise the halo has one node, and a step is Douglas and Gunn's, in differences; with two axes it
 has the solution of Peaceman and Rachford's step up to rounding errors:
@@ -18,7 +18,7 @@ Lines along the cut axis are solved by `solve_tridiagonal` with the group, and t
 exchanged after it; every other operation is that of a whole field. Values and inflows of the sides
 are those of _tables.py.
 
-Operations and words per node and step of this way, two axes: 45 operations and about 60 words, by
+Operations and words per node and step of it, two axes: 45 operations and about 60 words, by
 array operations; 2 exchanges of a halo and one of 2 numbers per line. Stability, source:
 _damped_start.py and `HeatADI`.
 """

@@ -3,7 +3,7 @@
 On hosts the equations are solved for rows of the field, all nodes at one place along its first
 axis, which are divided over the ranks (_row_levels.py); if the field is cut along another axis, T
 is exchanged for rows before the first step, and back after each one. Each rank makes the step of
-the whole field if it has few nodes. In both ways the bits are those of one process.
+the whole field if it has few nodes. In both cases the bits are those of one process.
 
 On devices each rank solves them at its nodes and at a halo (_unsplit_halo.py), up to the tolerance
 of one process. Each rank makes the step of the whole field if it has few nodes, if the halo would

@@ -20,7 +20,7 @@ off-diagonals are those of all lines, and stay in the cache.
 
 Words moved per unknown in two dimensions: 2 for each transform and 3 for the lines, 7 in all.
 
-Real fields between two Dirichlet or two Neumann sides, and periodic ones, have a faster way, with
+Real fields between two Dirichlet or two Neumann sides, and periodic ones, have a faster one, with
 lines along the first axis: `_waves`.
 
 Along an axis with the method "eigenvectors" cuBLAS multiplies by the matrices of the eigenvectors,

@@ -16,7 +16,7 @@ The circulation of the velocity around a box of nodes that contains the body is 
 and of -q over the box times the area of a cell, because the sum of the discrete Laplacian over the
 box is the flux of grad psi through its sides. It is linear in psi_c, so that either can be given.
 
-The backends solve the same way in every step (csrc/cpu/flow/cylinder_psi.inc,
+The backends solve alike in every step (csrc/cpu/flow/cylinder_psi.inc,
 cuda/flow/cylinder_transform.cu); this solver gives them G, and psi at time 0. Stable: the matrices
 of all waves are diagonally dominant, and G is symmetric and definite.
 """

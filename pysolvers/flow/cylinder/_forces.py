@@ -1,4 +1,4 @@
-r"""Forces of the flow on the cylinder, in two ways.
+r"""Forces of the flow on the cylinder, by two formulas.
 
 All quantities are means or differences of two consecutive levels, for the time halfway between
 them. The total pressure H = p + q^2/2 follows along lines of nodes from

@@ -344,7 +344,7 @@ class SquareCylinder(TimeStepping[CylinderResult]):
     @property
     @in_default_fp_mode
     def forces(self) -> ForceBalance:
-        """Forces in the middle of the last step, in two ways.
+        """Forces in the middle of the last step, by two formulas.
 
         Raises
         ------
