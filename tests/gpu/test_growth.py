@@ -147,6 +147,41 @@ def test_many_systems_side_by_side(cupy, dtype, rows, more):
         np.testing.assert_array_equal(in_place, x)
 
 
+@pytest.mark.parametrize("offsets", [(0, 0, 0, 0), (1, 1, 1, 1), (0, 1, 3, 2)])
+@pytest.mark.parametrize(
+    ("rows", "gap"),
+    [
+        *((rows, 0) for rows in (8, 9, 33, 64, 80, 100, 129, 201)),
+        *((rows, 3) for rows in (64, 128)),
+        (129, 4),
+    ],
+)
+@pytest.mark.parametrize("dtype", DTYPES[:2])
+def test_many_short_systems_of_contiguous_rows(cupy, dtype, rows, gap, offsets):
+    """Two lanes solve each system in order, wherever the operands begin in 16 bytes.
+
+    There are more than twice as many systems as the device holds at once.
+    """
+    held = min(32 * 16, 256 * 1024 // (16 * rows))
+    systems = 2 * held * cupy.cuda.Device().attributes["MultiProcessorCount"] + 5
+    index = cupy.arange(systems) % 60
+
+    def spread(few, offset):
+        memory = cupy.zeros(systems * (rows + gap) + offset, dtype)
+        wide = memory[offset:].reshape(systems, rows + gap)[:, :rows]
+        wide[...] = cupy.asarray(few)[index]
+        return wide
+
+    for family in ("uniform constant", "scaled", "changed row"):
+        few = growth_families.draw(family, dtype, rows, 60, [SEED, 15])
+        arrays = [spread(a, offset) for a, offset in zip(few, offsets, strict=True)]
+        x = pysolvers.solve_tridiagonal(*arrays, pivot=True, on_singular="ignore")
+        check(few, x[:60].get(), text=family)
+        cupy.testing.assert_array_equal(x, x[:60][index])
+        pysolvers.solve_tridiagonal(*arrays, pivot=True, on_singular="ignore", out=arrays[3])
+        cupy.testing.assert_array_equal(arrays[3], x)
+
+
 @pytest.mark.parametrize("rows", [128, 129, 512, 3001])
 @pytest.mark.parametrize("dtype", DTYPES[:2])
 def test_solutions_that_neither_grow_nor_decay_among_many_side_by_side(cupy, dtype, rows):

@@ -266,6 +266,20 @@ def test_halves_of_many_systems(rng, dtype, rows, pivot):
     np.testing.assert_array_equal(x, np.tile(x[:, :40], 205)[:, :-3])
 
 
+@pytest.mark.parametrize("rows", [80, 129])
+def test_many_short_systems_with_row_exchanges(rng, rows):
+    """Two lanes of a warp solve each system in order; a system has pivots near underflow."""
+    few = [np.array(a) for a in oracle.dominant(rng, (40, rows), np.dtype("float64"))]
+    for a in few:
+        a[7] *= np.finfo("float64").tiny ** 0.8
+    operands = [np.tile(a, (545, 1))[:-3] for a in few]
+
+    x = pysolvers.solve_tridiagonal(*operands, pivot=True, device="cuda")
+
+    check(few, x[:40], 1)
+    np.testing.assert_array_equal(x, np.tile(x[:40], (545, 1))[:-3])
+
+
 @pytest.mark.parametrize("periodic", [False, True], ids=["open", "periodic"])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize(("number", "rows"), [*enumerate([100, 512, 4200])])

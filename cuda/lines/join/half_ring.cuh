@@ -101,36 +101,51 @@ template <typename Number> struct HalfRing {
     }
 };
 
+/* Eliminate the next columns, at most as many as the ring has rows: step(number, the next row) for
+ * each. Returns whether there are as many. */
+template <typename Number, typename Step>
+__device__ __forceinline__ bool
+eliminate_group(HalfRing<Number> &rows, int columns, const Step &step)
+{
+    using Ring = HalfRing<Number>;
+
+#pragma unroll
+    for (int begin = 0; begin < Ring::count; begin += Ring::batch) {
+        runtime::copies_done_but<Ring::batches - 1>();
+        __syncwarp(); /* those of all lanes */
+#pragma unroll
+        for (int k = begin; k < begin + Ring::batch; k++) {
+            if (k >= columns) {
+                return false;
+            }
+            step(k, rows.row(k));
+        }
+        __syncwarp(); /* all lanes have read the batch */
+#pragma unroll
+        for (int k = begin; k < begin + Ring::batch; k++) {
+            rows.load(k);
+        }
+        runtime::copies_committed();
+    }
+    rows.advance();
+    return true;
+}
+
 /* As with HalfRows. */
 template <int words, typename Number, typename Eliminate, typename Group>
 __device__ __forceinline__ void
 eliminate_half(HalfRing<Number> &rows, int columns, Number *kept,
                const Eliminate &eliminate, const Group &end_group)
 {
-    using Ring = HalfRing<Number>;
-    constexpr int count = Ring::count, size = words * HALF_SYSTEMS;
+    constexpr int count = HalfRing<Number>::count, size = words * HALF_SYSTEMS;
 
 #pragma unroll 1
     for (; columns > 0; columns -= count) {
-#pragma unroll
-        for (int begin = 0; begin < count; begin += Ring::batch) {
-            runtime::copies_done_but<Ring::batches - 1>();
-            __syncwarp(); /* those of all lanes */
-#pragma unroll
-            for (int k = begin; k < begin + Ring::batch; k++) {
-                if (k >= columns) {
-                    return;
-                }
-                eliminate(rows.row(k), kept + k * size);
-            }
-            __syncwarp(); /* all lanes have read the batch */
-#pragma unroll
-            for (int k = begin; k < begin + Ring::batch; k++) {
-                rows.load(k);
-            }
-            runtime::copies_committed();
+        if (!eliminate_group(rows, columns, [&](int k, const HalfRow<Number> &row) {
+                eliminate(row, kept + k * size);
+            })) {
+            return;
         }
-        rows.advance();
         end_group();
         kept += count * size;
     }

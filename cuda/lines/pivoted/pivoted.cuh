@@ -42,7 +42,8 @@
  * two. If the residual is too large, x is not stored, and the system is solved again in
  * order (pivoted_ordered.cuh) by a lane of the same kernel, after the tiles of the block.
  *
- * Real systems side by side, if there are many, are not cut into chunks: pivoted_halves.cuh.
+ * Real systems side by side, if there are many, are not cut into chunks (pivoted_halves.cuh), nor
+ * are many short ones whose rows are contiguous (pivoted_row_halves.cuh).
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_CUH
@@ -54,6 +55,7 @@
 #include "lines/pivoted/pivoted_ordered.cuh"
 #include "lines/pivoted/pivoted_refined.cuh"
 #include "lines/pivoted/pivoted_residual.cuh"
+#include "lines/pivoted/pivoted_row_halves.cuh"
 #include "runtime/elements.cuh"
 
 namespace pysolvers::pivoted {
@@ -433,16 +435,22 @@ pivot_prepare(const PivotPlan<Number> &a, PivotPass pass, const PivotShared<Numb
     }
 }
 
+/* What the tiles of a launch hold, and how they are solved: parts of systems in chunks, whole
+ * systems in chunks, whole systems in two halves, and halves whose carried rows have rests. */
+enum PivotForm { PIVOT_PARTS, PIVOT_WHOLE, PIVOT_HALVES, PIVOT_HALVES_RESTS };
+
 /* Grid: any number of blocks, in clusters for PIVOT_EXCHANGE; a block processes one tile at a
  * time. Block: one thread for each chunk of a tile; each warp has systems of its own, or all
- * warps have one system. The copies of the next tile start when x has replaced the
- * right-hand sides of a tile; other blocks of the multiprocessor compute meanwhile. */
-template <typename Number, bool whole>
+ * warps have one system. Of halves, one warp. The copies of the next tile start when x has
+ * replaced the right-hand sides of a tile; other blocks of the multiprocessor compute
+ * meanwhile. */
+template <typename Number, PivotForm form>
 __global__ void
 __launch_bounds__(PIVOT_THREADS, sizeof(Number) == 16 ? 1 : 2)
     pivoted_rows_kernel(const __grid_constant__ PivotPlan<Number> a)
 {
     extern __shared__ __align__(128) unsigned char memory[];
+    constexpr bool whole = form != PIVOT_PARTS;
     const PivotShared<Number> m(a, memory);
     const PivotPass pass = whole ? PIVOT_SOLVE : a.pass;
     const bool alone = a.warp_systems == 0; /* one system, of all warps */
@@ -477,42 +485,52 @@ __launch_bounds__(PIVOT_THREADS, sizeof(Number) == 16 ? 1 : 2)
                 copies_done();
                 __syncthreads(); /* rows have come */
             }
-            if (active) {
-                part = pivot_leaf(a, span, m, t, system, chunk, group);
-                if (pass >= PIVOT_FINISH &&
-                    a.state[span.system + system] >=
-                        (pass == PIVOT_FINISH ? PIVOT_MISSED : PIVOT_DOUBTFUL)) {
-                    t.doubt(system);
-                }
-            }
-            t.leaves = span.chunks;
-            exchange.rounds.round = round;
-            exchange.systems = span.systems;
-            pivot_tree<Number>(t, system, chunk, active, group,
-                               {pass, span.segment, a.segments,
-                                a.groups + base * PIVOT_GROUP_WORDS, a.ends + 2 * base},
-                               exchange);
-            if (pass != PIVOT_REDUCE && active) {
-                const PivotAround<Number> x =
-                    pivot_path(t, system, chunk, whole ? &is_wide : nullptr);
+            if constexpr (form >= PIVOT_HALVES) {
+                constexpr bool has_rests = form == PIVOT_HALVES_RESTS;
+                const bool refused = solve_row_halves<has_rests>(a, span, m);
 
-                if (part.folded) {
-                    substitute_folded(part.rows, x, part.count, part.fresh);
-                }
-                else {
-                    substitute_chunk(part.rows, x, part.count, part.fresh);
-                }
+                bulk_fence();
+                doubtful = __syncthreads_or(refused) != 0; /* x is written */
             }
-            bulk_fence();
-            /* x is written, the tree is free */
-            doubtful = __syncthreads_or(active &&
-                                        (is_wide || m.state[system] != PIVOT_FINE)) != 0;
-            if (doubtful && pass != PIVOT_REDUCE) {
-                if (is_wide) {
-                    t.doubt(system);
+            else {
+                if (active) {
+                    part = pivot_leaf(a, span, m, t, system, chunk, group);
+                    if (pass >= PIVOT_FINISH &&
+                        a.state[span.system + system] >=
+                            (pass == PIVOT_FINISH ? PIVOT_MISSED : PIVOT_DOUBTFUL)) {
+                        t.doubt(system);
+                    }
                 }
-                __syncthreads(); /* states are written */
-                doubtful = pivot_judge<whole>(a, memory, span.system, span.segment);
+                t.leaves = span.chunks;
+                exchange.rounds.round = round;
+                exchange.systems = span.systems;
+                pivot_tree<Number>(t, system, chunk, active, group,
+                                   {pass, span.segment, a.segments,
+                                    a.groups + base * PIVOT_GROUP_WORDS,
+                                    a.ends + 2 * base},
+                                   exchange);
+                if (pass != PIVOT_REDUCE && active) {
+                    const PivotAround<Number> x =
+                        pivot_path(t, system, chunk, whole ? &is_wide : nullptr);
+
+                    if (part.folded) {
+                        substitute_folded(part.rows, x, part.count, part.fresh);
+                    }
+                    else {
+                        substitute_chunk(part.rows, x, part.count, part.fresh);
+                    }
+                }
+                bulk_fence();
+                /* x is written, the tree is free */
+                doubtful = __syncthreads_or(
+                               active && (is_wide || m.state[system] != PIVOT_FINE)) != 0;
+                if (doubtful && pass != PIVOT_REDUCE) {
+                    if (is_wide) {
+                        t.doubt(system);
+                    }
+                    __syncthreads(); /* states are written */
+                    doubtful = pivot_judge<whole>(a, memory, span.system, span.segment);
+                }
             }
             again = again || doubtful;
             if (threadIdx.x < 32 && pass != PIVOT_CHECK) {

@@ -39,7 +39,7 @@ inline size_t
 pivot_carried_bytes(const PivotPlan<Number> &a)
 {
     constexpr int ahead = half_ahead<Number>;
-    const int left = a.s.rows - a.s.rows / 2 - 1 - a.kept_rows;
+    const int left = a.s.rows - a.s.rows / 2 - 1 - a.held_rows - a.kept_rows;
 
     if (a.kept_rows == 0 || left <= 0) {
         return 0;
@@ -131,11 +131,11 @@ pivot_solve_groups(const PivotPlan<Number> &a, cudaStream_t stream)
     return PS_OK;
 }
 
-template <typename Number, bool has_rests, bool in_ring>
+template <typename Number, bool has_rests, bool in_ring, int held_rows>
 inline ps_status
 pivot_run_halves(const PivotLaunch<Number> &launch, cudaStream_t stream)
 {
-    const auto kernel = pivoted_halves_kernel<Number, has_rests, in_ring>;
+    const auto kernel = pivoted_halves_kernel<Number, has_rests, in_ring, held_rows>;
     const int percent = pivot_shared_percent(launch.plan);
 
     if (allow_shared(kernel) != cudaSuccess ||
@@ -158,21 +158,37 @@ pivot_run_halves(const PivotLaunch<Number> &launch, cudaStream_t stream)
     if (!has_rests) {
         if constexpr (sizeof(Number) == 4) {
             if (launch.plan.in_ring) {
-                return pivot_run_halves<Number, false, true>(launch, stream);
+                return pivot_run_halves<Number, false, true, 0>(launch, stream);
             }
         }
-        return pivot_run_halves<Number, false, false>(launch, stream);
+        return pivot_run_halves<Number, false, false, 0>(launch, stream);
     }
-    return launch.plan.in_ring ? pivot_run_halves<Number, true, true>(launch, stream)
-                               : pivot_run_halves<Number, true, false>(launch, stream);
+    return launch.plan.in_ring
+               ? pivot_run_halves<Number, true, true, pivot_held<Number>>(launch, stream)
+               : pivot_run_halves<Number, true, false, 0>(launch, stream);
+}
+
+/* The kernel that solves the tiles of a plan. */
+template <typename Number>
+inline auto
+pivot_kernel(const PivotPlan<Number> &a)
+{
+    if constexpr (!number_traits<Number>::is_complex) {
+        if (a.row_halves) {
+            return a.s.rows > PIVOT_NO_RESTS
+                       ? pivoted_rows_kernel<Number, PIVOT_HALVES_RESTS>
+                       : pivoted_rows_kernel<Number, PIVOT_HALVES>;
+        }
+    }
+    return a.segments > 1 ? pivoted_rows_kernel<Number, PIVOT_PARTS>
+                          : pivoted_rows_kernel<Number, PIVOT_WHOLE>;
 }
 
 template <typename Number>
 inline ps_status
 pivot_run_rows(const PivotLaunch<Number> &launch, cudaStream_t stream)
 {
-    const auto kernel = launch.plan.segments > 1 ? pivoted_rows_kernel<Number, false>
-                                                 : pivoted_rows_kernel<Number, true>;
+    const auto kernel = pivot_kernel(launch.plan);
     const int cluster = launch.plan.pass == PIVOT_EXCHANGE ? launch.plan.segments : 1;
     const bool waits = launch.plan.marks != nullptr || launch.plan.pass >= PIVOT_FINISH;
     int fit = 0;

@@ -4,7 +4,8 @@
  * can hold two blocks. Otherwise a cluster holds a system if it can. Otherwise a tile has a
  * power of two of chunks, of one system, or of the systems in one memory sector if the
  * stride between systems is smaller than that between rows. Many real systems of 8 to 4096 rows
- * along a strided axis have no chunks (pivot_take_halves).
+ * along a strided axis have no chunks (pivot_take_halves), nor have many short ones whose rows are
+ * contiguous (pivot_take_row_halves).
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_PLAN_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_PLAN_CUH
@@ -272,6 +273,7 @@ pivot_take_systems(PivotLaunch<Number> &launch, int least, const ps_cuda_device 
     if (few > many || (few == many && alone)) {
         (void)pivot_try_systems(launch, 32, least, device);
     }
+
     return std::max(few, many) > (can_wait ? 0 : 1);
 }
 
@@ -421,15 +423,55 @@ pivot_take_halves(PivotLaunch<Number> &launch, const ps_cuda_device *device)
         a.in_ring = false;
         return false;
     }
+    a.held_rows = is_short || !a.in_ring ? 0 : pivot_held<Number>;
     a.kept_rows = std::min(
         is_short && columns > most(3) && columns <= 2 * most(2) ? most(2) : most(blocks),
-        columns);
+        columns - a.held_rows);
     a.tile_systems = HALF_SYSTEMS;
     a.tiles = (a.systems + HALF_SYSTEMS - 1) / HALF_SYSTEMS;
     a.segments = 1;
     launch.threads = HALF_THREADS;
     launch.shared = (1 + 2 * static_cast<size_t>(a.kept_rows)) * size + ring_bytes;
     return true;
+}
+
+/* Plan tiles of whole systems that two lanes solve in order, if these are short and if there are
+ * twice as many as all multiprocessors hold at once. Systems with an odd number of rows are
+ * contiguous in shared memory, too, and begin in different banks; of others two share a bank. H200,
+ * parts of the floor in float32 and float64, in brackets with chunks: 8 rows 0.55 and 0.83 (0.47,
+ * 0.67), 16 rows 0.79 and 0.92 (0.54, 0.79), 32 rows 0.90 and 0.92 (0.57, 0.68), 64 rows 0.88 and
+ * 0.90 (0.62, 0.75), 80 rows 0.75 and 0.77 (0.57, 0.71), 100 rows 0.75 and 0.73 (0.71, 0.75), 128
+ * rows 0.83 and 0.70 (0.70, 0.72), 129 rows 0.78 and 0.65 (0.59, 0.56), 150 rows 0.59 and 0.55 (0.56,
+ * 0.74), 200 rows 0.60 and 0.55 (0.65, 0.69), 201 rows 0.69 and 0.58 (0.61, 0.69). */
+template <typename Number>
+inline bool
+pivot_take_row_halves(PivotLaunch<Number> &launch, const ps_cuda_device *device)
+{
+    constexpr bool is_float = sizeof(Number) == 4;
+    constexpr int least_rows = 8, most_even = is_float ? 150 : 80,
+                  most_odd = is_float ? 201 : 129,
+                  least_words = PIVOT_HALF_WORDS * HALF_SYSTEMS;
+    PivotPlan<Number> &a = launch.plan;
+    const PivotPlan<Number> before = a;
+
+    if (!a.along_rows || a.s.periodic || a.marks != nullptr || a.copies < PIVOT_UNITS ||
+        number_traits<Number>::is_complex || a.s.rows < least_rows ||
+        a.s.rows > (a.s.rows % 2 == 1 ? most_odd : most_even)) {
+        return false;
+    }
+    a.flat = a.flat && a.rows % 2 == 1;
+    a.chunks = 1;
+    a.length = a.rows;
+    pivot_size(launch, ROW_HALF_SYSTEMS, 1);
+    launch.shared += (std::max<int>(least_words - a.tree_words, 0)) * sizeof(Number);
+    a.tree_words = std::max<int>(a.tree_words, least_words);
+    const int64_t blocks = std::min(pivot_blocks(launch, device), 32);
+    if (a.systems >= 2 * ROW_HALF_SYSTEMS * blocks * device->processors) {
+        a.row_halves = true;
+        return true;
+    }
+    a = before;
+    return false;
 }
 
 /* Plan tiles with a power of two of chunks, solved in three passes. Real systems side by side: of
@@ -566,7 +608,8 @@ pivot_choose(const ps_tridiag *t, uint8_t *marks, const ps_cuda_device *device)
     }
     const int least =
         a.along_rows ? 1 : static_cast<int>(std::min<int64_t>(sector, a.systems));
-    if (!pivot_take_wide(launch, least, device) &&
+    if (!pivot_take_row_halves(launch, device) &&
+        !pivot_take_wide(launch, least, device) &&
         !pivot_take_wide_cluster(launch, least, device) &&
         !pivot_take_systems(launch, least, device)) {
         a.flat = false;

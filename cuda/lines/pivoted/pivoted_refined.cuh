@@ -103,38 +103,31 @@ refine_system(const PivotPlan<Number> &a, unsigned char *memory, int64_t system)
     Number *const planes = m.rows, *const x = planes + PIVOT_RHS * a.plane;
     Number *const y = a.spare + static_cast<int64_t>(blockIdx.x) * REFINED_VECTORS * rows;
     Number *const r = y + rows;
-    bool misses = false;
 
     if (threadIdx.x == 0) {
         m.shift[0] = {};
     }
-    for (int i = threadIdx.x; i < rows; i += step) {
-        const PivotRow<Number> row = pivot_row_in_memory(a, at, i);
-
+    const auto set = [&](int i, const PivotRow<Number> &row) {
         planes[PIVOT_LOWER * a.plane + i] = row.lower;
         planes[PIVOT_DIAG * a.plane + i] = row.diag;
         planes[PIVOT_UPPER * a.plane + i] = row.upper;
         x[i] = row.rhs;
-    }
+    };
+    pivot_for_rows(a, at, 0, rows, set);
     __syncthreads(); /* the rows are written */
     refine_solve(a, memory, system, static_cast<const Number *>(nullptr));
-    for (int i = threadIdx.x; i < rows; i += step) {
-        const PivotRow<Number> row = pivot_row_in_memory(a, at, i);
+    pivot_for_rows(a, at, 0, rows, [&](int i, const PivotRow<Number> &row) {
         Number missed = less_product(row.rhs, row.lower, x[i > 0 ? i - 1 : rows - 1]);
 
         missed = less_product(missed, row.upper, x[i < rows - 1 ? i + 1 : 0]);
         r[i] = less_product(missed, row.diag, x[i]);
         y[i] = x[i];
-    }
+    });
     __syncthreads(); /* x is read */
-    for (int i = threadIdx.x; i < rows; i += step) {
-        const PivotRow<Number> row = pivot_row_in_memory(a, at, i);
-
-        planes[PIVOT_LOWER * a.plane + i] = row.lower;
-        planes[PIVOT_DIAG * a.plane + i] = row.diag;
-        planes[PIVOT_UPPER * a.plane + i] = row.upper;
-        x[i] = r[i];
-    }
+    pivot_for_rows(a, at, 0, rows, [&](int i, PivotRow<Number> row) {
+        row.rhs = r[i];
+        set(i, row);
+    });
     __syncthreads(); /* the rows are written, and r by other threads */
     refine_solve(a, memory, system, static_cast<const Number *>(r));
     for (int i = threadIdx.x; i < rows; i += step) {
@@ -149,6 +142,7 @@ refine_system(const PivotPlan<Number> &a, unsigned char *memory, int64_t system)
         around.right = x[0];
     }
     __syncthreads(); /* and x around the system */
+    bool misses = false;
 #pragma unroll 1
     for (int i = threadIdx.x; !misses && i < rows; i += step) {
         misses = !pivot_is_satisfied(a, PIVOT_SOLVE, span, memory, 0, i);

@@ -66,11 +66,13 @@ template <typename Number> struct PivotPlan {
      * null: systems are not refined. */
     Number *spare;
     int64_t spare_blocks;
-    /* Pivot rows of half of a system in shared memory, if two threads solve each system in
-     * order, and memory for the carried rows of all segments (pivoted_halves.cuh);
-     * otherwise 0. in_ring: rows come through a ring in shared memory. */
+    /* Pivot rows of half of a system in shared memory and in registers, if two threads solve
+     * each system in order, and memory for the carried rows of all segments
+     * (pivoted_halves.cuh); otherwise 0. in_ring: rows come through a ring in shared memory. */
     int32_t kept_rows;
+    int32_t held_rows;
     bool in_ring;
+    bool row_halves; /* two lanes solve each system of a tile in order */
     Number *carried;
 
     __device__ __forceinline__ bool in_bulk() const
@@ -169,6 +171,36 @@ pivot_row_in_memory(const PivotPlan<Number> &a, const PivotIndex &at, int64_t i)
         entry[w] = inner ? a.in[w].system(at.j, at.k)[i * a.in[w].row] : Number(0);
     }
     return {entry[0], entry[1], entry[2], entry[3]};
+}
+
+/* Call visit(row, its entries) for the rows of a system among `rows` from row `begin` on that belong
+ * to this thread, counted from there. Four rows are loaded at a time: a launch waits for the
+ * slowest block, which is one that solves a system a second time. */
+template <typename Number, typename Visit>
+__device__ __forceinline__ void
+pivot_for_rows(const PivotPlan<Number> &a, const PivotIndex &at, int begin, int rows,
+               const Visit &visit)
+{
+    constexpr int group = 4;
+    const int step = blockDim.x;
+
+#pragma unroll 1
+    for (int first = threadIdx.x; first < rows; first += group * step) {
+        PivotRow<Number> entries[group];
+
+#pragma unroll
+        for (int k = 0; k < group; k++) {
+            const int row = min(first + k * step, rows - 1);
+
+            entries[k] = pivot_row_in_memory(a, at, int64_t(begin) + row);
+        }
+#pragma unroll
+        for (int k = 0; k < group; k++) {
+            if (first + k * step < rows) {
+                visit(first + k * step, entries[k]);
+            }
+        }
+    }
 }
 
 /* The offset of the first row of a system of a tile to a unit of 16 bytes, in elements:
