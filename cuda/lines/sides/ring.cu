@@ -14,8 +14,8 @@ static bool
 set_slots(int32_t bytes, const ps_cuda_device *device, SideRing *s)
 {
     const size_t slot = static_cast<size_t>(s->numbers) * bytes;
-    const size_t others = bytes == 4 ? bytes_of_arrays<RingExchange<float>>(*s)
-                                     : bytes_of_arrays<RingExchange<double>>(*s);
+    const size_t others = bytes == 4 ? bytes_of_arrays<RingArrays<float>>(*s)
+                                     : bytes_of_arrays<RingArrays<double>>(*s);
     const int enough = s->by_threads ? 6 : 7;
 
     for (int blocks = 4; blocks >= 1; blocks--) {

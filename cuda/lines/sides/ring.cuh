@@ -226,15 +226,15 @@ template <typename Number, bool IS_CLUSTER, int ROW_BYTES> struct RingJoiner {
     static constexpr int along = ROW_BYTES / static_cast<int>(sizeof(Number));
     using Units = RingUnits<Number, along>;
     const SideRingJob<Number> &job;
-    const RingExchange<Number> &exchange;
+    const RingArrays<Number> &exchange;
     const int32_t rank, own; /* system of the tile */
     RingRounds rounds;
-    int32_t base = 0; /* RingExchange: of the tile */
+    int32_t base = 0; /* RingArrays: of the tile */
     const UnitArray units, values;
     Units chunks, blocks;
 
     __device__ __forceinline__ RingJoiner(const SideRingJob<Number> &j,
-                                          const RingExchange<Number> &e, RingState &state,
+                                          const RingArrays<Number> &e, RingState &state,
                                           int32_t block, int32_t system, int32_t round)
         : job(j), exchange(e), rank(block), own(system), rounds{state.others, round},
           units(j.shape, j.shape.chunks), values(j.shape, j.shape.chunks + 1)
@@ -450,15 +450,15 @@ template <typename Number, int ROW_BYTES, int ROWS> struct RingWorker {
     /* from row to row in a slot */
     static constexpr int step = ROW_BYTES / static_cast<int>(sizeof(Number));
     const SideRingJob<Number> &job;
-    const RingExchange<Number> &exchange;
+    const RingArrays<Number> &exchange;
     const int32_t system, chunk, start; /* of the tile, of the block; its first row */
     const int32_t offset;               /* of its first number in a slot */
-    int32_t base = 0;                   /* RingExchange: of the tile */
+    int32_t base = 0;                   /* RingArrays: of the tile */
     const UnitArray units, values;
     shared::ChunkFactor<Number, rows_of> factor;
 
     __device__ __forceinline__ RingWorker(const SideRingJob<Number> &j,
-                                          const RingExchange<Number> &e, int32_t thread,
+                                          const RingArrays<Number> &e, int32_t thread,
                                           int32_t rank)
         : job(j), exchange(e), system(thread % step), chunk(thread / step),
           start((rank * j.shape.chunks + chunk) * rows_of - j.shape.before),
@@ -632,7 +632,7 @@ tile_of_turn(const SideRingJob<Number> &job, int32_t turn, uint32_t ticket)
  * messages: the sides after the first two are one step later, and a tile has one step more. */
 template <typename Number, bool IS_CLUSTER, int ROW_BYTES, int ROWS, bool BY_THREADS>
 __device__ __forceinline__ void
-work_on_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchange,
+work_on_tiles(const SideRingJob<Number> &job, const RingArrays<Number> &exchange,
               RingState &state, Number *slots, int32_t rank)
 {
     const SideRing &s = job.shape;
@@ -731,7 +731,7 @@ work_on_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchan
 
 template <typename Number, bool IS_CLUSTER, int ROW_BYTES>
 __device__ __forceinline__ void
-join_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchange,
+join_tiles(const SideRingJob<Number> &job, const RingArrays<Number> &exchange,
            RingState &state, int32_t rank, int32_t thread)
 {
     const int32_t sides = job.sides, joiners = job.shape.joiners();
@@ -776,7 +776,7 @@ join_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchange,
 }
 
 /* Grid: any number of clusters of shape.blocks blocks. Shared memory: the slots, then the
- * RingExchange. */
+ * RingArrays. */
 template <typename Number, bool IS_CLUSTER, int ROW_BYTES, int ROWS, bool BY_THREADS>
 __global__ void
 __launch_bounds__(ring_threads(sizeof(Number), ROWS), 1)
@@ -787,7 +787,7 @@ __launch_bounds__(ring_threads(sizeof(Number), ROWS), 1)
     const int32_t thread = threadIdx.x, warp = __shfl_sync(all_lanes, thread / 32, 0);
     const int32_t rank = IS_CLUSTER ? static_cast<int32_t>(rank_in_cluster()) : 0;
     Number *const slots = reinterpret_cast<Number *>(side_ring_memory);
-    const RingExchange<Number> exchange(s, slots + s.slots * s.numbers);
+    const RingArrays<Number> exchange(s, slots + s.slots * s.numbers);
 
     if (thread == 0) {
         state.init(s.workers() / 32);
@@ -832,7 +832,7 @@ launch_side_ring(const SideRingJob<Number> &job, cudaStream_t stream)
         : is_cluster ? side_ring_kernel<Number, true, 256, 16, false>
                      : side_ring_kernel<Number, false, 256, 16, false>;
 
-    return launch_tiles(kernel, job, bytes_of_arrays<RingExchange<Number>>(s), stream);
+    return launch_tiles(kernel, job, bytes_of_arrays<RingArrays<Number>>(s), stream);
 }
 
 } // namespace pysolvers::sides

@@ -116,7 +116,7 @@ template <typename Number> struct alignas(2 * sizeof(Number)) RingLoad {
  * the blocks, if a turn has room for them, in that of side 2. The latter was the turn of side k - 3
  * of the tile before: all threads of a block have read its loads before the block sends its load of
  * side k - 1, and without this load no block ends that tile. */
-template <typename Number> struct RingExchange {
+template <typename Number> struct RingArrays {
     Number *unit;  /* 5 arrays: the frames of the chunks, then their multipliers */
     Number *load;  /* three turns of 2 arrays */
     Number *y;     /* two turns, of one row more: y before the block, y of the chunks */
@@ -128,8 +128,8 @@ template <typename Number> struct RingExchange {
     void *end;
     int32_t turn; /* numbers of a turn of the loads */
 
-    RingExchange() = default;
-    __host__ __device__ __forceinline__ RingExchange(const SideRing &s, void *memory)
+    RingArrays() = default;
+    __host__ __device__ __forceinline__ RingArrays(const SideRing &s, void *memory)
     {
         const int32_t all = UnitArray(s, s.chunks).all;
         const int32_t sent = s.blocks > 1 ? s.blocks * s.width : 0;
