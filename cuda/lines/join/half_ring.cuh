@@ -6,11 +6,12 @@
  * a batch lie side by side, each row of an operand begins at 16 bytes, and the number of systems
  * is a multiple of those in 16 bytes.
  *
- * Parts of the floor of 5 words in float32 and float64, H200, systems with row exchanges, in
- * brackets with rows in registers: 64 x 524288 0.91 and 0.87 (0.84, 0.93), 100 x 335544 0.83 and
- * 0.72 (0.77, 0.73), 200 x 167772 0.62 and 0.57 (0.56, 0.48), 512 x 65536 0.54 and 0.55 (0.42, 0.47),
- * 777 x 43184 0.47 and 0.51 (0.36, 0.42), 3001 x 11184 0.47 and 0.49 (0.33, 0.41). Used from 64 rows
- * on in float32 and from 129 rows on in float64 (pivot_suits_ring in lines/pivoted/pivoted_plan.cuh).
+ * Parts of the floor of 5 words in float32 and float64, H200, systems with row exchanges whose pivot
+ * rows are in shared memory, in brackets with rows in registers: 64 x 524288 0.91 and 0.87 (0.84,
+ * 0.93), 100 x 335544 0.83 and 0.72 (0.77, 0.73), 200 x 167772 0.62 and 0.57 (0.56, 0.48), 512 x 65536
+ * 0.54 and 0.55 (0.42, 0.47), 777 x 43184 0.47 and 0.51 (0.36, 0.42), 3001 x 11184 0.47 and 0.49 (0.33,
+ * 0.41). Used from 64 rows on in float32 and from 129 rows on in float64 (pivot_suits_ring in
+ * lines/pivoted/pivoted_plan.cuh).
  */
 #ifndef PS_CUDA_LINES_JOIN_HALF_RING_CUH
 #define PS_CUDA_LINES_JOIN_HALF_RING_CUH

@@ -379,11 +379,11 @@ pivot_shared_percent(const PivotPlan<Number> &a)
 
 /* Plan tiles of systems that two threads solve in order, if there are enough of them. Three
  * blocks share a multiprocessor; two if they have up to PIVOT_NO_RESTS rows and then keep all;
- * four with a ring and 401 to 1000 rows: 512 rows 0.54 and 0.55 of the floor in float32 and float64 (three
- * blocks 0.50 and 0.52), 777 rows 0.47 and 0.51 (0.48, 0.49), but 3001 rows 0.45 and 0.49 (0.47, 0.49),
- * 200 rows 0.58 and 0.55 (0.62, 0.57). H200, parts of the floor, in brackets with chunks: 32 rows 0.70
+ * four with a ring and 401 to 1000 rows: 512 rows 0.60 and 0.58 of the floor in float32 and float64 (three
+ * blocks 0.54 and 0.54), 777 rows 0.52 and 0.53 (0.48, 0.51), but 3001 x 11184 0.46 and 0.50 (0.48, 0.51),
+ * 200 rows 0.79 and 0.61 (0.79, 0.64). H200, parts of the floor, in brackets with chunks: 32 rows 0.70
  * and 0.93 (0.50, 0.58), 64 rows 0.91 and 0.93 (0.53, 0.59), 100 rows 0.83 and 0.73 (0.46, 0.55),
- * 200 rows 0.62 and 0.57 (0.43, 0.46), 777 rows 0.47 and 0.51 (0.35, 0.36), 3001 x 11181 0.36 and
+ * 200 rows 0.79 and 0.64 (0.43, 0.46), 777 rows 0.52 and 0.53 (0.35, 0.36), 3001 x 11181 0.36 and
  * 0.42 (0.24, 0.26). With 32 systems for a multiprocessor and without a ring 777 rows have 0.21 and
  * 0.25 (0.23, 0.27), with 42 systems 3001 rows 0.28 and 0.34 (0.23, 0.26). Up to 4096 rows the backward
  * errors are about half of what is allowed (pivoted_halves.cuh). */
