@@ -159,7 +159,8 @@ shape_of(const ps_heat *h, const ps_cuda_device *device)
         (!is_long && !is_high && !is_faster<Real>(h, device, shape))) {
         return {};
     }
-    const HeatPlaneSections sections = heat_plane_sections<Real>(l, shape.sections);
+    const HeatPlaneSections sections =
+        heat_plane_sections(l, shape.sections, double{heat_plane_negligible<Real>});
 
     shape.reach = sections.reach;
     shape.reads = sections.reads;

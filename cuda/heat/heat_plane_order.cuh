@@ -44,14 +44,12 @@ heat_plane_line(const ps_heat *h, bool is_downward)
     return heat_axis_line(h, 1, 1, is_downward);
 }
 
-/* The sections of a line that each of `sections` reads. */
-template <typename Real>
-HeatPlaneSections
-heat_plane_sections(const ps_cuda_heat_line &l, int sections)
+/* The sections of a line that each of `sections` reads; weights below `negligible` do not count. */
+inline HeatPlaneSections
+heat_plane_sections(const ps_cuda_heat_line &l, int sections, double negligible)
 {
     const double size = static_cast<double>(l.rows / sections);
-    const double reach =
-        std::log(double{heat_plane_negligible<Real>}) / std::log(l.q) / size;
+    const double reach = std::log(negligible) / std::log(l.q) / size;
     HeatPlaneSections s = {};
 
     s.rows = static_cast<int32_t>(l.rows);

@@ -17,15 +17,8 @@ struct ResidentShape {
     size_t shared;
 };
 
-/* Nodes of a chunk, odd numbers, of blocks of 16 and of 32 warps, and the rows of a section in registers. */
-constexpr int kinds = 2;
-constexpr int
-nodes_of(int warps, int kind)
-{
-    constexpr int nodes[] = {5, 9, 17};
-
-    return nodes[kind + (warps == 16)];
-}
+/* Nodes of a chunk, odd numbers, and the rows of a section in registers. */
+constexpr int few_nodes = 5, more_nodes = 9, most_nodes = 17;
 constexpr int few_rows = 8;
 
 /* Bytes of shared memory, without those of the rows, at most. */
@@ -33,40 +26,52 @@ constexpr size_t static_shared = 4096;
 
 /* Cycles of the rows of a block: those of the instructions of all groups of chunks, of 4 schedulers, or of
  * the chains of the passes of the warps. */
+template <typename Real>
 int64_t
 time_of_rows(int64_t columns, int64_t rows, int warps, int chunk)
 {
+    constexpr int64_t issue = sizeof(Real) == 4 ? 25 : 40,
+                      chain = sizeof(Real) == 4 ? 45 : 60;
     const int64_t groups = divided_up(columns, int64_t{HEAT_CHUNKS} * chunk);
 
     return groups > warps
                ? INT64_MAX
-               : std::max(rows * groups * (250 + 25 * chunk) / 4,
-                          divided_up(rows, warps / groups) * (900 + 45 * chunk));
+               : std::max(rows * groups * (250 + issue * chunk) / 4,
+                          divided_up(rows, warps / groups) * (900 + chain * chunk));
 }
 
-/* Whether the kernel is faster than two sweeps, which take 6.4 us and that of 4 words at 3.7 TB/s. A step
- * has the cycles of its rows, and along y 4500 for each exchange of the sums of at most 1024 columns, and
- * 0.3 or 0.4 per node. On an H200, r = 0.5, 1024^2 nodes take 6.8 us in place of 10.9, 512^2 4.4 of 7.3, 2048^2
- * 22.6 of 26.0. */
+/* Whether the kernel is faster than two sweeps, which take 6.4 us and that of 4 words at 3.7 TB/s; in float64
+ * 4.5 us and that, but not less than 8.5. A step has the cycles of its rows, and along y 4500 for each exchange
+ * of the sums of the columns of all threads, in float64 400 more for each other section that is read, and 0.3 or
+ * 0.4 per node. On an H200, r = 0.5, 1024^2 nodes take 6.0 us of this model, 512^2 4.8; in float64 12.3 and 6.2. */
 template <typename Real>
 bool
-is_faster(const ps_heat *h, int64_t columns, int64_t rows, int64_t cycles_of_rows)
+is_faster(const ps_heat *h, int64_t columns, int64_t rows, int others,
+          int64_t cycles_of_rows)
 {
-    constexpr int64_t most_columns = 1024;
-    const int64_t exchanges = divided_up(columns, most_columns);
+    constexpr bool is_single = sizeof(Real) == 4;
+    const int64_t exchanges = divided_up(columns, int64_t{is_single ? 1024 : 512});
     const double nodes = static_cast<double>(columns * rows);
-    const double cycles = 900 + static_cast<double>(cycles_of_rows + 4500 * exchanges) +
+    const int64_t exchange = 4500 + (is_single ? 0 : 400 * others);
+    const double cycles = 900 +
+                          static_cast<double>(cycles_of_rows + exchange * exchanges) +
                           (exchanges > 1 ? 0.4 : 0.3) * nodes;
-    const double words = 4.0 * sizeof(Real) * static_cast<double>(heat_nodes(h));
+    const double words = 4.0 * sizeof(Real) * static_cast<double>(heat_nodes(h)) / 3.7e6;
 
-    return 1.08 * cycles / 1900 < 0.9 * (6.4 + words / 3.7e6);
+    return is_single ? 1.08 * cycles / 1900 < 0.9 * (6.4 + words)
+                     : cycles / 1900 < 0.92 * std::max(8.5, 4.5 + words);
 }
+
+/* Smaller weights do not count. They change a step as rounded coefficients of a size of 1/64 of a rounding error
+ * do (of 1/256 in float64); in heat_plane.h rounding errors of q^m would grow by 1/p. */
+template <typename Real>
+constexpr double negligible = sizeof(Real) == 4 ? 0x1p-30 : 0x1p-60;
 
 template <typename Real>
 ResidentShape
 shape_of(const ps_heat *h, const ps_cuda_device *device)
 {
-    if (sizeof(Real) != 4 || !heat_is_uniform_plane(h, device)) {
+    if (!heat_is_uniform_plane(h, device)) {
         return {};
     }
     const int64_t columns = heat_unknowns(h, 0).count(), y = heat_unknowns(h, 1).count();
@@ -78,13 +83,15 @@ shape_of(const ps_heat *h, const ps_cuda_device *device)
     int64_t least = INT64_MAX;
     ResidentShape shape = {};
 
-    /* more warps where each has a column of a thread */
-    shape.warps = columns <= 512 ? 16 : 32;
-    for (int kind = 0; kind < kinds; kind++) {
-        const int chunk = nodes_of(shape.warps, kind);
-        const int64_t time = time_of_rows(columns, rows, shape.warps, chunk);
+    /* more warps where each has a column of a thread; in float64 they have too few registers */
+    shape.warps = columns <= 512 || sizeof(Real) == 8 ? 16 : 32;
+    for (const int chunk : {few_nodes, more_nodes, most_nodes}) {
+        const int64_t time = time_of_rows<Real>(columns, rows, shape.warps, chunk);
 
-        if (time < least) {
+        /* longer chunks where the model gives an eighth: 512^2 nodes of float32 take 3.9 us with 9 nodes and
+         * 4.2 with 17, 1500 x 900 nodes 8.8 and 7.8 */
+        if ((shape.warps == 32 || chunk > few_nodes) && time < INT64_MAX &&
+            (shape.chunk == 0 || 8 * time < 7 * least)) {
             least = time;
             shape.chunk = chunk;
         }
@@ -93,13 +100,15 @@ shape_of(const ps_heat *h, const ps_cuda_device *device)
     shape.pitch = static_cast<int>(pitch);
     shape.shared = shared;
     if (rows > HEAT_RESIDENT_ROWS || shape.chunk == 0 ||
-        shared + static_shared > static_cast<size_t>(device->shared_bytes) ||
-        !is_faster<Real>(h, columns, rows, least)) {
+        shared + static_shared > static_cast<size_t>(device->shared_bytes)) {
         return {};
     }
-    shape.sections =
-        heat_plane_sections<Real>(heat_plane_line(h, false), static_cast<int>(sections));
-    return shape.sections.reads <= HEAT_RESIDENT_READS ? shape : ResidentShape{};
+    shape.sections = heat_plane_sections(heat_plane_line(h, false),
+                                         static_cast<int>(sections), negligible<Real>);
+    return shape.sections.reads <= HEAT_RESIDENT_READS &&
+                   is_faster<Real>(h, columns, rows, shape.sections.reads - 1, least)
+               ? shape
+               : ResidentShape{};
 }
 
 template <typename Real>
@@ -122,15 +131,20 @@ mailbox_bytes(const ps_heat *h, const ResidentShape &shape)
 }
 
 /* call(warps, nodes, rows) of the kernel of a plan as integral constants. */
-template <typename Call>
+template <typename Real, typename Call>
 auto
 with_kernel(int warps, int chunk, int most_rows, const Call &call)
 {
     const auto with_rows = [&](auto w, auto rows) {
-        const std::integral_constant<int, nodes_of(w.value, 0)> few;
-        const std::integral_constant<int, nodes_of(w.value, 1)> more;
+        constexpr std::integral_constant<int, more_nodes> more;
+        constexpr std::integral_constant<int, most_nodes> most;
 
-        return chunk == few.value ? call(w, few, rows) : call(w, more, rows);
+        if constexpr (w.value == 32) {
+            if (chunk == few_nodes) {
+                return call(w, std::integral_constant<int, few_nodes>(), rows);
+            }
+        }
+        return chunk == more_nodes ? call(w, more, rows) : call(w, most, rows);
     };
     const auto with_warps = [&](auto w) {
         return most_rows == few_rows
@@ -138,8 +152,14 @@ with_kernel(int warps, int chunk, int most_rows, const Call &call)
                    : with_rows(w, std::integral_constant<int, HEAT_RESIDENT_ROWS>());
     };
 
-    return warps == 16 ? with_warps(std::integral_constant<int, 16>())
-                       : with_warps(std::integral_constant<int, 32>());
+    if constexpr (sizeof(Real) == 8) {
+        (void)warps;
+        return with_warps(std::integral_constant<int, 16>());
+    }
+    else {
+        return warps == 16 ? with_warps(std::integral_constant<int, 16>())
+                           : with_warps(std::integral_constant<int, 32>());
+    }
 }
 
 } // namespace
@@ -222,34 +242,28 @@ heat_resident_steps(const ps_heat *h, const HeatResidentPlan<Real> &plan, int64_
 {
     HeatResident<Real> r = plan.resident;
 
-    if constexpr (sizeof(Real) == 8) {
-        return PS_DEVICE_FAILURE; /* no shape is in float64 */
+    r.t = last ? r.t : nullptr;
+    r.steps = static_cast<int32_t>(count);
+    r.posted_before = static_cast<uint64_t>(s);
+    for (int e = 0; e < 2; e++) {
+        r.x_side[e] =
+            heat_values<Real>(h->side[0][e].sweep, s, heat_unknowns(h, 1).begin);
+        r.y_side[e] =
+            heat_values<Real>(h->side[1][e].sweep, s, heat_unknowns(h, 0).begin);
     }
-    else {
-        r.t = last ? r.t : nullptr;
-        r.steps = static_cast<int32_t>(count);
-        r.posted_before = static_cast<uint64_t>(s);
-        for (int e = 0; e < 2; e++) {
-            r.x_side[e] =
-                heat_values<Real>(h->side[0][e].sweep, s, heat_unknowns(h, 1).begin);
-            r.y_side[e] =
-                heat_values<Real>(h->side[1][e].sweep, s, heat_unknowns(h, 0).begin);
-        }
-        return with_kernel(
-            plan.warps, plan.chunk, plan.most_rows,
-            [&](auto warps, auto nodes, auto rows) {
-                const auto kernel =
-                    heat_resident_kernel<Real, warps.value, nodes.value, rows.value>;
-                const cudaError_t error = allow_shared(kernel);
+    return with_kernel<Real>(
+        plan.warps, plan.chunk, plan.most_rows, [&](auto warps, auto nodes, auto rows) {
+            const auto kernel =
+                heat_resident_kernel<Real, warps.value, nodes.value, rows.value>;
+            const cudaError_t error = allow_shared(kernel);
 
-                return error != cudaSuccess
-                           ? ps_cuda_status(error)
-                           : Launch(r.sections, 32 * plan.warps, plan.shared, stream)
-                                 .closely()
-                                 .together()
-                                 .run(kernel, plan.line, r);
-            });
-    }
+            return error != cudaSuccess
+                       ? ps_cuda_status(error)
+                       : Launch(r.sections, 32 * plan.warps, plan.shared, stream)
+                             .closely()
+                             .together()
+                             .run(kernel, plan.line, r);
+        });
 }
 
 #define PS_INSTANTIATE(real)                                                        \

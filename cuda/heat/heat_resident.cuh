@@ -41,7 +41,7 @@ template <typename Real> struct HeatHeldSums {
 };
 
 /* Words that a thread polls at once. */
-constexpr int heat_resident_words = 4;
+template <typename Real> constexpr int heat_resident_words = sizeof(Real) == 4 ? 4 : 8;
 
 /* The rows of a block in shared memory. */
 template <typename Real> struct HeatHeldRows {
@@ -246,7 +246,8 @@ __device__ __forceinline__ HeatPair<Real>
 sum_other_sections(const HeatHeldReads<Real> &reads, int count, const MailboxSlot *from,
                    uint64_t mark, bool is_there)
 {
-    constexpr int words = heat_resident_words, columns = HeatHeldSums<Real>::columns;
+    constexpr int words = heat_resident_words<Real>,
+                  columns = HeatHeldSums<Real>::columns;
     const int part = static_cast<int>(threadIdx.x) % columns;
     HeatHeldSums<Real> in = {};
 

@@ -8,10 +8,11 @@
  * within its reach (heat_plane.h), and substitutes. 27 operations per node; 2 numbers per column are
  * stored by each block, and 4 reach of them are loaded.
  *
- * In float32 a step of 1024^2 nodes takes 6.2 us in place of the 11.0 of two sweeps, of 512^2 4.3 in place of
- * 8.2, of 2048^2 25.6 in place of 25.7 (r = 0.5, H200). In float64, with twice the words of sums and twice the
- * reach, 1024^2 nodes take 14.7 us in place of 13.5. Half of a step is the exchange: 4500 cycles from the sums
- * of a section to the boundary values of another one.
+ * In float32 a step of 1024^2 nodes takes 5.8 us in place of the 11.0 of two sweeps, of 512^2 3.9 in place of
+ * 8.2, of 1500 x 900 7.8 (r = 0.5, H200). In float64 1024^2 nodes take 11.5 us in place of 13.6, 512^2 5.8 in place
+ * of 8.5, 256^2 5.1 of 9.5, 1900 x 100 5.7 of 10.4. Half of a step is the exchange: 4500 cycles from the sums
+ * of a section to the boundary values of another one, in float64 400 more for each section that is read: 512^2
+ * nodes with r = 3, where a section reads 16 others, take 8.0 us of 8.4, 1024^2 15.6 of 13.4.
  */
 #ifndef PS_CUDA_HEAT_HEAT_RESIDENT_H
 #define PS_CUDA_HEAT_HEAT_RESIDENT_H
@@ -27,7 +28,7 @@ struct MailboxSlot;
 namespace pysolvers::heat {
 
 /* The rows of a section, at most, and the sections that one reads. */
-enum { HEAT_RESIDENT_ROWS = 16, HEAT_RESIDENT_READS = 13 };
+enum { HEAT_RESIDENT_ROWS = 16, HEAT_RESIDENT_READS = 17 };
 
 /* A kernel of some steps: w and t are the first unknown, with rows that have the distance `nodes`. */
 template <typename Real> struct HeatResident : HeatPlaneSections {

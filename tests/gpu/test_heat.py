@@ -224,16 +224,28 @@ RESIDENT = [
     ((1024, 1024), 0.5),
     ((1056, 1300), 0.5),
 ]
+RESIDENT_FLOAT64 = [
+    ((60, 70), 20.0),
+    ((64, 65), 0.3),
+    ((700, 90), 1.0),
+    ((1060, 300), 0.5),
+    ((1500, 64), 0.5),
+    ((530, 510), 0.5),
+]
 
 
 @pytest.mark.parametrize("sides", ["mixed", "torus", "moving"])
-@pytest.mark.parametrize(("shape", "r"), RESIDENT, ids=str)
-def test_steps_of_planes_that_multiprocessors_hold(shape, r, sides):
-    options = {"boundary": MOVING if sides == "moving" else sides_of(sides, 2), "dtype": np.float32}
+@pytest.mark.parametrize(
+    ("shape", "r", "dtype"),
+    [(*case, np.float32) for case in RESIDENT] + [(*case, np.float64) for case in RESIDENT_FLOAT64],
+    ids=str,
+)
+def test_steps_of_planes_that_multiprocessors_hold(shape, r, dtype, sides):
+    options = {"boundary": MOVING if sides == "moving" else sides_of(sides, 2), "dtype": dtype}
     here, there = pair(shape, r, **options)
     repeated, _ = pair(shape, r, **options)
 
-    assert_near(here.step(70), there.step(70), 100 * max(1, r) * np.finfo(np.float32).eps)
+    assert_near(here.step(70), there.step(70), 100 * max(1, r) * np.finfo(dtype).eps)
     assert here.result().kernel == "resident"
     np.testing.assert_array_equal(repeated.step(1).step(3).step(66).u, here.u)
 
