@@ -19,6 +19,7 @@
 #include "lines/methods.h"
 #include "lines/partition/one_pass.h"
 #include "lines/pivoted/pivoted.h"
+#include "lines/products.h"
 #include "lines/step_rows.h"
 #include "runtime/backend.h"
 #include "runtime/math.cuh"
@@ -500,6 +501,13 @@ solve_in_one_pass(const ps_step &s, const OnePass &one, const ps_exec *exec,
     return status == PS_OK ? restore_outside(s, p, one.marks, stream) : status;
 }
 
+/* What comes after the solve. */
+static ps_status
+make_products(const ps_step &s, const ps_exec *exec)
+{
+    return s.products != nullptr ? ps_cuda_products(s.products, exec) : PS_OK;
+}
+
 ps_status
 ps_cuda_step_solve(const ps_step *s, ps_pivot pivot, const ps_exec *exec,
                    ps_report *report)
@@ -522,7 +530,8 @@ ps_cuda_step_solve(const ps_step *s, ps_pivot pivot, const ps_exec *exec,
     OnePass one;
 
     if (one_pass_of(*s, pivot, memory, &one)) {
-        return solve_in_one_pass(*s, one, exec, report);
+        status = solve_in_one_pass(*s, one, exec, report);
+        return status == PS_OK ? make_products(*s, exec) : status;
     }
     const StepPlan p = step_plan_of(*s, memory);
     ps_exec inner = *exec;
@@ -535,7 +544,10 @@ ps_cuda_step_solve(const ps_step *s, ps_pivot pivot, const ps_exec *exec,
                      ? ps_cuda_thomas_bounded(&p.t, s->least, s->where, &inner, report)
                      : ps_cuda_tridiag_solve(&p.t, &options, &inner, report);
     }
-    return status == PS_OK ? restore_outside(*s, p, nullptr, stream) : status;
+    if (status == PS_OK) {
+        status = restore_outside(*s, p, nullptr, stream);
+    }
+    return status == PS_OK ? make_products(*s, exec) : status;
 }
 
 namespace {

@@ -74,13 +74,17 @@ typedef enum { PS_STEP_LIST(PS_NAME_) PS_STEP_COUNT } ps_step_kind;
  * periodic; rows are never exchanged.
  *
  * source, flux, value and least: null data, or an input; flux and value are of one row.
- * They and `where` overlap no x. x may be rhs. info as of ps_tridiag. */
+ * They and `where` overlap no x. x may be rhs. info as of ps_tridiag.
+ *
+ * products: null, or, on a device, the derivatives of a step of real numbers whose reverse pass
+ * is this one, with u not null and x as g: they are written after x, in the same call. */
 struct ps_step {
     ps_tridiag t;
     int32_t kind;
     double step, gain;
     ps_input source, least, flux[2], value[2];
     ps_mask where;
+    const ps_products *products;
 };
 
 /* Solves with a ps_factor: F y = u + step source, x = u + gain (y - u), or x = y if gain

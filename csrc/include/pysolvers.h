@@ -229,11 +229,12 @@ typedef struct {
     int64_t factor_stride[PS_MAX_AXES];
 } ps_relayout;
 
-/* Set x to NaN in every system whose info is not 0. */
+/* Set x, and arrays with its strides, to NaN in every system whose info is not 0. */
 typedef struct {
     ps_dtype dtype;
     int64_t rows, outer, inner;
     ps_output x;
+    void *more[3];       /* null: none */
     const int32_t *info; /* system (j, k): info[j*info_outer + k*info_inner] */
     int64_t info_outer, info_inner;
 } ps_blank;

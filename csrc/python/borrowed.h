@@ -16,7 +16,7 @@
 
 #include "numpy_api.h"
 
-enum { BORROWED_MOST = 11 };
+enum { BORROWED_MOST = 16 };
 
 typedef struct {
     PyObject

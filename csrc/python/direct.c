@@ -22,8 +22,13 @@
 
 enum { LOWER, DIAG, UPPER, RHS, INPUTS };
 
-/* The operands of a step after its numbers, and those that can be numbers. */
-enum { SOURCE, WHERE, ENDS, EXTRAS = ENDS + 4, NUMBERS = 8 };
+/* The operands of a step after its numbers, the last ones of them for its products, and those
+ * that can be numbers. */
+enum { SOURCE, WHERE, ENDS, OF_PRODUCTS = ENDS + 4, NUMBERS = 8 };
+
+/* x and u of the other step, and where the products are written. */
+enum { OTHER_X, OTHER_U, FIRST_PRODUCT, ARRAYS = FIRST_PRODUCT + 3 };
+enum { EXTRAS = OF_PRODUCTS + ARRAYS };
 
 /* Numbers of an upload. */
 enum { PIECE = PS_SMALL_BYTES / (2 * (int)sizeof(double)) };
@@ -53,7 +58,8 @@ typedef struct {
     matrix_form form;
     uint32_t flags;
     ps_tridiag t;
-    ps_step s;         /* without t; gain 0 for a solve */
+    ps_step s; /* without t; gain 0 for a solve */
+    ps_products products;
     ps_report *report; /* of the solve; null: none is made */
     PyObject *extras[EXTRAS];
     double numbers[NUMBERS][2];     /* operands that are numbers, in their dtype */
@@ -441,6 +447,7 @@ run(const direct *given, const ps_options *options, int threads, const place *wh
 
     if (raised == 0 && *status == PS_OK && d.s.gain != 0) {
         d.s.t = d.t;
+        d.s.products = d.products.x != NULL ? &d.products : NULL;
         raised = step_run(&d.s, options->pivot, 0, &c, status, report);
     }
     else if (raised == 0 && *status == PS_OK) {
@@ -567,14 +574,16 @@ run_and_fill(const direct *d, const ps_options *options, int threads, const plac
     int raised = run(d, options, threads, where, there.data, NULL, status);
 
     if (raised == 0 && *status == PS_OK) {
-        const ps_blank b = {.dtype = t->dtype,
-                            .rows = t->rows,
-                            .outer = t->outer,
-                            .inner = t->inner,
-                            .x = t->x,
-                            .info = there.data,
-                            .info_outer = t->inner,
-                            .info_inner = 1};
+        const ps_blank b = {
+            .dtype = t->dtype,
+            .rows = t->rows,
+            .outer = t->outer,
+            .inner = t->inner,
+            .x = t->x,
+            .more = {d->products.lower, d->products.diag, d->products.upper},
+            .info = there.data,
+            .info_outer = t->inner,
+            .info_inner = 1};
 
         call_enter(&c);
         *status = ps_backend_get()->blank(&b, &c.exec);
@@ -663,6 +672,70 @@ solve_parts(direct *d, const ps_options *options, int threads, const place *wher
     return solve(d, options, threads, where, x);
 }
 
+/* Whether an array has the type, the shape and the strides of another one. */
+static int
+is_alike(PyObject *object, PyArrayObject *other)
+{
+    PyArrayObject *const array = (PyArrayObject *)object;
+    const size_t bytes = (size_t)PyArray_NDIM(other) * sizeof(npy_intp);
+
+    return PyArray_CheckExact(object) && PyArray_TYPE(array) == PyArray_TYPE(other) &&
+           PyArray_NDIM(array) == PyArray_NDIM(other) &&
+           memcmp(PyArray_DIMS(array), PyArray_DIMS(other), bytes) == 0 &&
+           memcmp(PyArray_STRIDES(array), PyArray_STRIDES(other), bytes) == 0;
+}
+
+/* Read the operands of the products, if there are some; 0 if a device cannot write them with x:
+ * they and the right-hand sides lie like x, which has no gaps. */
+static int
+read_products(direct *d, PyObject *rhs, PyArrayObject *x)
+{
+    PyObject *const *const arrays = d->extras + OF_PRODUCTS;
+    const npy_intp size = PyArray_ITEMSIZE(x);
+    npy_intp end = size;
+
+    if (d->s.gain == 0 || arrays[0] == Py_None) {
+        return 1;
+    }
+    for (int k = 0; k < PyArray_NDIM(x); k++) {
+        if (PyArray_STRIDE(x, k) < 0) {
+            return 0;
+        }
+        end += (PyArray_DIM(x, k) - 1) * PyArray_STRIDE(x, k);
+    }
+    for (int k = 0; k < ARRAYS; k++) {
+        if (!is_alike(arrays[k], x)) {
+            return 0;
+        }
+    }
+    if (!d->p.on_device || d->t.dtype > PS_F64 || end != PyArray_NBYTES(x) ||
+        !is_alike(rhs, x) || d->t.rhs.data == d->t.x.data) {
+        return 0;
+    }
+    void *data[ARRAYS];
+
+    for (int k = 0; k < ARRAYS; k++) {
+        data[k] = PyArray_DATA((PyArrayObject *)arrays[k]);
+    }
+    ps_products *const p = &d->products;
+
+    p->dtype = d->t.dtype;
+    p->flags = d->flags & PS_PERIODIC;
+    p->rows = d->p.rows;
+    p->inner = p->rows > 1 ? PyArray_STRIDE(x, d->p.axis) / size : 1;
+    p->outer = PyArray_SIZE(x) / p->rows / p->inner;
+    p->g = PyArray_DATA(x);
+    p->of = PyArray_DATA((PyArrayObject *)rhs);
+    p->x = data[OTHER_X];
+    p->u = data[OTHER_U];
+    p->lower = data[FIRST_PRODUCT];
+    p->diag = data[FIRST_PRODUCT + 1];
+    p->upper = data[FIRST_PRODUCT + 2];
+    p->share = d->s.gain - 1;
+    p->theta = 1 / d->s.gain;
+    return 1;
+}
+
 /* Solve, or return NotImplemented. */
 static PyObject *
 solve_plain(direct *d, PyObject *const *args, const place *where)
@@ -679,7 +752,7 @@ solve_plain(direct *d, PyObject *const *args, const place *where)
         Py_RETURN_NOTIMPLEMENTED;
     }
     PyObject *inputs[EXTRAS + INPUTS];
-    const int extras = d->s.gain != 0 ? EXTRAS : 0;
+    const int extras = d->s.gain != 0 ? OF_PRODUCTS : 0;
 
     memcpy(inputs, d->extras, (size_t)extras * sizeof *inputs);
     memcpy(inputs + extras, args, INPUTS * sizeof *inputs);
@@ -693,6 +766,10 @@ solve_plain(direct *d, PyObject *const *args, const place *where)
         Py_RETURN_NOTIMPLEMENTED;
     }
     d->t.x.data = PyArray_DATA(x);
+    if (!read_products(d, args[RHS], x)) {
+        Py_DECREF((PyObject *)x);
+        Py_RETURN_NOTIMPLEMENTED;
+    }
     d->t.flags = d->flags | (d->form == DIAGONALS ? 0 : PS_ROW_SUMS);
     d->t.rows = d->p.rows;
     d->t.outer = d->p.outer;
@@ -706,16 +783,21 @@ solve_plain(direct *d, PyObject *const *args, const place *where)
     return answer;
 }
 
-/* Read kind, step and gain, and the operands of a step; 0, or -1 with an exception. */
+/* Read kind, step and gain, the operands of a step, and those and the scale of its products; 0, or
+ * -1 with an exception. */
 static int
-read_step(PyObject *step, ps_step *s, PyObject **extras)
+read_step(PyObject *step, ps_step *s, double *scale, PyObject **extras)
 {
     for (int k = 0; k < EXTRAS; k++) {
         extras[k] = Py_None;
     }
-    return PyArg_ParseTuple(step, "idd|OOOOOO:step", &s->kind, &s->step, &s->gain,
+    *scale = 0;
+    return PyArg_ParseTuple(step, "idd|OOOOOO(OOOOO)d:step", &s->kind, &s->step, &s->gain,
                             &extras[SOURCE], &extras[WHERE], &extras[ENDS],
-                            &extras[ENDS + 1], &extras[ENDS + 2], &extras[ENDS + 3])
+                            &extras[ENDS + 1], &extras[ENDS + 2], &extras[ENDS + 3],
+                            &extras[OF_PRODUCTS], &extras[OF_PRODUCTS + 1],
+                            &extras[OF_PRODUCTS + 2], &extras[OF_PRODUCTS + 3],
+                            &extras[OF_PRODUCTS + 4], scale)
                ? 0
                : -1;
 }
@@ -723,12 +805,13 @@ read_step(PyObject *step, ps_step *s, PyObject **extras)
 /* Solve, or make the step *s, for arguments as those of tridiag_direct(). */
 static PyObject *
 solve_arguments(PyObject *const *args, const place *where, matrix_form form,
-                const ps_step *s, PyObject *const *extras)
+                const ps_step *s, double scale, PyObject *const *extras)
 {
     ps_report report = {0};
     direct d = {.p.on_device = ps_backend_get()->memory == PS_DEVICE,
                 .form = form,
                 .s = *s,
+                .products.scale = scale,
                 .report = where->reports ? &report : NULL};
 
     memcpy(d.extras, extras, sizeof d.extras);
@@ -746,6 +829,7 @@ tridiag_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t co
     place where = {.singular = REPORTED};
     matrix_form form = DIAGONALS;
     PyObject *extras[EXTRAS] = {NULL};
+    double scale = 0;
     ps_step s = {0};
 
     if (count != 9 && count != 16 && (count < 12 || count > 14)) {
@@ -753,7 +837,8 @@ tridiag_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t co
                             "tridiag_direct: need 9, 12, 13, 14 or 16 arguments, got %zd",
                             count);
     }
-    if (count >= 14 && args[13] != Py_None && read_step(args[13], &s, extras) < 0) {
+    if (count >= 14 && args[13] != Py_None &&
+        read_step(args[13], &s, &scale, extras) < 0) {
         return NULL;
     }
     if (count >= 13) {
@@ -771,13 +856,14 @@ tridiag_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t co
     if (PyErr_Occurred()) {
         return NULL;
     }
-    return solve_arguments(args, &where, form, &s, extras);
+    return solve_arguments(args, &where, form, &s, scale, extras);
 }
 
 PyObject *
 tridiag_borrowed(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
     PyObject *operands[EXTRAS + INPUTS];
+    double scale = 0;
     ps_step s = {0};
     borrowed l;
 
@@ -785,7 +871,7 @@ tridiag_borrowed(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t 
         return PyErr_Format(PyExc_TypeError,
                             "tridiag_borrowed: need 12 or 13 arguments, got %zd", count);
     }
-    if (count == 13 && read_step(args[12], &s, operands) < 0) {
+    if (count == 13 && read_step(args[12], &s, &scale, operands) < 0) {
         return NULL;
     }
     const int extras = count == 13 ? EXTRAS : 0, all = extras + INPUTS;
@@ -807,8 +893,8 @@ tridiag_borrowed(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t 
         const place where = {
             .device = l.device, .singular = singular, .stream = l.stream};
 
-        answer =
-            borrowed_answer(&l, solve_arguments(given, &where, DIAGONALS, &s, l.arrays));
+        answer = borrowed_answer(
+            &l, solve_arguments(given, &where, DIAGONALS, &s, scale, l.arrays));
     }
     else if (taken == 0) {
         answer = Py_NewRef(Py_NotImplemented);

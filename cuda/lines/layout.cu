@@ -326,6 +326,12 @@ template <typename Number> struct FillNan {
 
                 for (int64_t i = lane; i < b.rows; i += 32) {
                     make_nan(&row[i * x.row]);
+                    for (void *const other : b.more) {
+                        if (other != nullptr) {
+                            make_nan(static_cast<Number *>(other) + (row - x.data) +
+                                     i * x.row);
+                        }
+                    }
                 }
             }
         }

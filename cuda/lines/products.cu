@@ -14,6 +14,7 @@
  * of a step take 1.02 to 1.14 of the time (H200).
  */
 #include "device/operand.cuh"
+#include "device/pack.cuh"
 #include "lines/products.h"
 #include "runtime/launch.cuh"
 #include "runtime/math.cuh"
@@ -25,15 +26,6 @@ using namespace runtime;
 
 /* Each thread loads the operands of `at_once` packs before it stores a result. */
 static constexpr int threads_a_block = 256, at_once = 4;
-
-namespace {
-
-/* Neighbouring numbers that one load or store moves. */
-template <typename Number, int WIDTH> struct alignas(WIDTH * sizeof(Number)) Pack {
-    Number of[WIDTH];
-};
-
-} // namespace
 
 namespace {
 

@@ -28,6 +28,7 @@
 #include <type_traits>
 
 #include "device/operand.cuh"
+#include "device/pack.cuh"
 #include "lines/row_walk.h"
 #include "runtime/elements.cuh"
 #include "runtime/math.cuh"
@@ -35,11 +36,6 @@
 namespace pysolvers::lines {
 
 using namespace runtime;
-
-/* Neighbouring numbers. */
-template <typename Number, int WIDTH> struct alignas(WIDTH * sizeof(Number)) Pack {
-    Number of[WIDTH];
-};
 
 /* The place of a pack: its first number along the axis of neighbouring threads, its
  * indices on the other two axes, and the row of its first number. */

@@ -495,12 +495,15 @@ def step_directly(
     operation: str,
     kind: str,
     step: tuple[Any, ...],
+    *,
+    are_plain: bool = False,
 ) -> Any:
     """Make a step as `solve_directly` does, on the CPU or a device, or return None.
 
     `operands`: lower, diag, upper and u; `options`: axis, out, pivot, periodic and threads; `step`:
-    step and gain (ps_step.h), then those of source, where, both fluxes and both values that are
-    needed.
+    step and gain (ps_step.h), then those of source, where, both fluxes, both values, and the arrays
+    and the scale of the products that are needed. `are_plain`: the values of all arrays are known
+    to be what lies in their memory.
     """
     code = host().STEP_KINDS[kind]
     facts: dict[str, Any] = {"operation": operation, "step": (code, *step)}
@@ -508,8 +511,10 @@ def step_directly(
     u = operands[_RHS]
     access = None if type(u) is np.ndarray else fast_access_of(u, device)
     if access is not None:
-        arguments += (access,)
-        return solve_on_device(*arguments, **facts)
+        if are_plain:
+            backend, functions, ordinal = access
+            access = backend, (None, *functions[1:]), ordinal
+        return solve_on_device(*arguments, access, **facts)
     if device is None or device == "cpu":
         return solve_directly(*arguments, **facts)
     return None

@@ -165,6 +165,7 @@ class Direct(torch.autograd.Function):
         functions = {"run": run, "keep": keep, "backward": backward}
 
         def forward(ctx: Any, *arguments: Any) -> Any:
+            ctx.has_plain_operands = True
             found = run(*arguments)
             keep(ctx, arguments, found)
             return found

@@ -63,7 +63,7 @@ def _written(g: Tensor, x: Tensor, *of_step: Any, periodic: bool) -> tuple[Tenso
     if not _is_dense(x):
         x = empty_like(x).copy_(x)
     *others, numbers = of_step or ((),)
-    operands = [_like(each, x) for each in (g, *others)]
+    operands = [alike(each, x) for each in (g, *others)]
     found = empty_like(x), empty_like(x), empty_like(x)
     if not x.numel():
         return found
@@ -100,7 +100,7 @@ def _is_dense(tensor: Tensor) -> bool:
     return True
 
 
-def _like(tensor: Tensor, layout: Tensor) -> Tensor:
+def alike(tensor: Tensor, layout: Tensor) -> Tensor:
     """Return a tensor of the shape of another one, copied unless it has its strides."""
     is_same = tensor.shape == layout.shape and tensor.stride() == layout.stride()
     if is_same and not tensor.is_neg():

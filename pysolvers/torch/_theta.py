@@ -36,7 +36,7 @@ from ._operands import (
     transposed,
     vector_if_shared,
 )
-from ._products import diagonal_gradients, step_products
+from ._products import alike, diagonal_gradients, step_products
 from ._xp import XP
 
 _NAME = "pysolvers::theta_step"
@@ -79,8 +79,10 @@ def make_step(
     shape = resolve_shape(operands, axis, leader="u", periodic=periodic)
     views = {name: rows_last(tensor, shape) for name, tensor in operands.items()}
     u = views["u"]
-    on_host = u if u.device.type == "cpu" else torch.empty(0, dtype=u.dtype)
-    length = XP.like("dt", dt, on_host)
+    if isinstance(dt, int | float):  # it stays on the host, also of a step on a device
+        length = torch.full((), dt, dtype=u.dtype)
+    else:
+        length = XP.like("dt", dt, u if u.is_cpu else torch.empty(0, dtype=u.dtype))
     require(length.ndim == 0, "dt must be a number or an array without axes", length.shape)
     source = views.pop("source", None)
     x = _call(*views.values(), source, length, float(theta), periodic, pivot)
@@ -159,13 +161,20 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     theta, periodic, needs = ctx.theta, ctx.periodic, ctx.needs_input_grad
     diagonals = (lower, diag, upper)
     matrix = transposed(diagonals, grad.shape[-1], periodic=periodic)
-    of_u = _call(*matrix, grad, None, dt, theta, periodic, ctx.pivot)
     # That of dt needs lambda_i y_j at all entries, of which the gradients of A are h times.
     needed = (True,) * 3 if needs[5] else needs[:3]
     is_fused = is_value and any(needed)
     h = theta * (float(dt) if is_fused else dt)
     scale = (-1.0 if is_fused else -torch.ones_like(h)) if needs[5] else -h
-    of_source, of_dt, known = None, None, None
+    of_source, of_dt, of_u, known = None, None, None, None
+    if is_fused and grad.is_cuda:
+        made = _with_products(
+            *(matrix, grad, u, x, h, theta, scale, periodic, ctx.pivot),
+            are_plain=getattr(ctx, "has_plain_operands", False),
+        )
+        of_u, known = (None, None) if made is None else made
+    if of_u is None:
+        of_u = _call(*matrix, grad, None, dt, theta, periodic, ctx.pivot)
     factor = of_u  # lambda
     if theta != 1 and (not is_fused or needs[4] or (needs[5] and source is not None)):
         factor = torch.add(of_u, grad, alpha=1 / theta - 1)
@@ -173,7 +182,8 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     if x is not None:
         if is_fused:
             y, numbers = x, {"theta": theta, "scale": scale}
-            known = step_products(of_u, grad, u, x, periodic=periodic, **numbers)
+            if known is None:
+                known = step_products(of_u, grad, u, x, periodic=periodic, **numbers)
         else:
             y = scale * (x if theta == 1 else torch.lerp(u.expand_as(x), x, theta))
         found = diagonal_gradients(diagonals, y, factor, needed, periodic=periodic, known=known)
@@ -186,6 +196,36 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         found = [h * p if n else None for p, n in zip(whole, needs[:3], strict=True)]
     of_u = summed(of_u, ctx.u_shape) if needs[3] else None
     return (*found, of_u, of_source, of_dt, None, None, None)
+
+
+def _with_products(
+    matrix: list[Tensor],
+    grad: Tensor,
+    u: Tensor,
+    x: Tensor,
+    h: float,
+    theta: float,
+    scale: float,
+    periodic: bool,
+    pivot: bool | None,
+    *,
+    are_plain: bool,
+) -> tuple[Tensor, tuple[Tensor, ...]] | None:
+    """Make the transposed step and the products of `step_products` in one call on a device.
+
+    None if the step needs planning.
+    """
+    if not isfinite(h):
+        return None
+    grad, u = alike(grad, x), x if theta == 1 else alike(u, x)  # with theta = 1 u does not count
+    matrix = [vector_if_shared(a, x.shape[-1]) for a in matrix]
+    of_u, *products = [torch.empty_like(x) for _ in range(4)]
+    own = (h, 1 / theta, *(None,) * 6, (x, u, *products), scale)
+    options = (-1, of_u, pivot, periodic, None)
+    made = step_directly(
+        *((*matrix, grad), options, "nan", None, "theta_step", "theta", own), are_plain=are_plain
+    )
+    return None if made is None else (of_u, tuple(products))
 
 
 class _Differentiable(torch.autograd.Function):
