@@ -7,7 +7,8 @@
  * operands of the next tile are copied while chunks are joined and substituted, and the rest while x is stored.
  * 7 words and about 45 operations for a row.
  *
- * 200 and 256 rows of float64 have 0.67 and 0.74 of the speed of a copy, 0.57 and 0.51 by five_turns.cuh (H200);
+ * 200 and 256 rows of float64 have 0.67 and 0.73 of the speed of a copy, 0.57 and 0.51 by five_turns.cuh (H200),
+ * 256 rows that are not dominant 0.68;
  * 256 and 512 rows of float32 0.66 and 0.61, 1000 and 2048 rows, in clusters, 0.51 and 0.48, 0.56, 0.43, 0.45 and
  * 0.40 by five_rows.cuh. Few systems have up to three times the speed. Others leave lanes without chunks: 160
  * and 300 rows of float32 have 0.53 and 0.47 (0.66 and 0.56 by five_rows.cuh). With clusters 1000, 2048 and 4096
@@ -31,10 +32,7 @@ template <typename Real, bool IS_CLUSTER> struct FiveColumns {
     static constexpr int count = 16 / sizeof(Real), vectors = width / count;
     static constexpr int pitch = rows * width + count, operands = 6;
     static constexpr unsigned all = (1u << operands) - 1;
-    static constexpr auto scope = IS_CLUSTER ? JoinScope::cluster : JoinScope::warp;
-    using Exchange =
-        std::conditional_t<IS_CLUSTER, ClusterExchange<Block<Real, 2>, width>,
-                           WarpsExchange<Block<Real, 2>>>;
+    using Exchange = ClusterExchange<Block<Real, 2>, width>;
     const BlocksJob<Real> &job;
     Real *const memory;
     const int32_t block; /* of the cluster */
@@ -310,9 +308,17 @@ __launch_bounds__(five_lines_threads)
         __syncthreads(); /* the systems have been read */
         tile.template load<Tile::all & ~Chunk::late>(next);
 
-        const JoinedEnds<Number> found = joined<Number, Tile::rows, Tile::scope>(
-            shape, self, is_idle, job.is_definite, chunk.steps.guard.is_unsafe != 0, unit,
-            &exchange);
+        const bool is_unsafe = chunk.steps.guard.is_unsafe != 0;
+        JoinedEnds<Number> found;
+
+        if constexpr (IS_CLUSTER) {
+            found = joined_in_cluster<Number, Tile::rows>(
+                shape, self, is_idle, job.is_definite, is_unsafe, unit, exchange);
+        }
+        else {
+            found = joined<Number, Tile::rows, false>(
+                shape, self, is_idle, job.is_definite, is_unsafe, unit, {});
+        }
 
         if (!is_idle) {
             if (is_first) {

@@ -7,7 +7,7 @@
  *   x_i = y_i - s_i x_{i+1} - t_i x_{i+2} - p_i l_0 - q_i l_1
  *
  * and carries the first two unknowns along. The last two rows close the unit. The chunks of a
- * system are joined by sweeps, or by parallel cyclic reduction (join/decay.cuh). 7 words and about 45 operations for a row: a block
+ * system are joined by parallel cyclic reduction and sweeps (join/decay.cuh). 7 words and about 45 operations for a row: a block
  * has its systems in shared memory, and the eliminated rows take the places of those of the matrix,
  * so that a multiprocessor has about 4000 rows in float64.
  *
@@ -17,11 +17,11 @@
  * Loads of the next systems to the L2 cache meanwhile took 1.0 to 1.1. Neighbouring systems, four of
  * them side by side, took 1.1 to 1.5 of the time of five_rows.cuh.
  *
- * With sweeps in place of cyclic reduction in all systems rows of 128, 256, 512, 1000, 2048 and 4096
- * scalars have 0.83, 0.85, 0.85, 0.69, 0.83 and 0.65 of the speed of a copy in float64 in place of 0.78, 0.78,
- * 0.77, 0.59, 0.68 and 0.56 (float32 256, 1000, 4096: 0.74, 0.63, 0.77 in place of 0.71, 0.53, 0.65). Eliminated
- * rows in registers, as five_columns.cuh has them, with the next systems copied meanwhile: 0.73 to 1.04 of this
- * speed.
+ * Rows of 128, 256, 512, 1000, 2048 and 4096 scalars have 0.85, 0.87, 0.87, 0.75, 0.87 and 0.67 of the speed of a
+ * copy in float64 if they are dominant, 0.78, 0.77, 0.75, 0.58, 0.59 and 0.48 if chunks depend on each other over
+ * the whole system; in float32 256, 1000 and 4096 rows 0.75, 0.64, 0.80 and 0.70, 0.55, 0.67. Systems of 4096 rows of
+ * float64 in clusters of two blocks have 0.64 and 0.27, of 8192 rows 0.57 and 0.24. Eliminated rows in registers,
+ * as five_columns.cuh has them, with the next systems copied meanwhile: 0.73 to 1.04 of this speed.
  *
  * A chunk has 16 bytes more than its rows, so that vectors of neighbouring threads lie in different
  * banks.
@@ -410,7 +410,6 @@ __launch_bounds__(five_lines_threads)
     using Number = Block<Real, 2>;
     using Chunk = FiveChunk<Real, ROWS>;
     extern __shared__ int4 shared[];
-    __shared__ WarpsExchange<Number> exchange;
     __shared__ unsigned left[five_lines_systems]; /* systems that blocks solve */
     const FiveLines<Real, ROWS, MAY_BE_ALIKE> lines = {job,
                                                        reinterpret_cast<Real *>(shared)};
@@ -436,9 +435,13 @@ __launch_bounds__(five_lines_threads)
             unit = Segment<Number>::closed(own_spike<Number>(), left_spike<Number>(),
                                            copy_row<Number>());
         }
-        const JoinedEnds<Number> found = joined<Number, ROWS, JoinScope::block>(
+        /* the places of operand 4 have no eliminated rows */
+        const JoinedEnds<Number> found = joined<Number, ROWS, true>(
             tile.shape, tile.self, is_idle, job.is_definite, chunk.guard.is_unsafe != 0,
-            unit, &exchange);
+            unit,
+            UnitSlots<Number>{
+                reinterpret_cast<char *>(lines.chunk_at(0, 0) + 4 * lines.array()),
+                lines.pitch * static_cast<int>(sizeof(Real))});
 
         if (!is_idle) {
             if (reports) {
