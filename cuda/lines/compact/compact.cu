@@ -14,8 +14,27 @@ using namespace runtime;
 
 static constexpr int most_halo = 64; /* rows */
 /* Rows of the ring of a warp: as many as leave room for four blocks on a multiprocessor, if it has these
- * and those of its halo. */
+ * and those of its halo. With values that are copied to the ring, for two blocks, with a table and without one. Parts
+ * of the speed of a copy of 2 words with 88 and 96 rows (H200): tables, 3001 rows, float64 0.82 and 0.70, float32
+ * 0.62 and 0.60; differences, 4096 rows, float64 0.84 and 0.90, float32 0.85 and 0.84; in place of 0.83 with values in
+ * registers. Of one segment of 64 rows values in registers have 0.76 and 0.73, copied ones 0.59 and 0.57; of two
+ * matrices whose values are not aligned, in float32, 0.59 and 0.57. */
 static constexpr int most_capacity = 56, least_tile = 16;
+static constexpr int under_way = COMPACT_DEPTH * COMPACT_BATCH;
+static constexpr int copied_capacity = 96, table_capacity = 88;
+static_assert(table_capacity >= COLUMN_HALO + COMPACT_BATCH + under_way);
+/* The fewest rows for which a table is faster than panels, if the rows of x begin at memory sectors of 32 bytes, so
+ * that teams of panels are clusters, and if they begin anywhere. Parts of the speed of a copy of 2 words with kept
+ * factors, in brackets those of panels (H200):
+ *
+ *   at sectors, float64    777 rows 0.78 (0.80), 3001 rows 0.89 (0.76)
+ *   at sectors, float32    777 rows 0.78 (0.75), 3001 rows 0.79 (0.81)
+ *   anywhere, float64      300 rows 0.71 (0.48), 777 rows 0.75 (0.50), 1000 rows 0.87 (0.68), 2000 rows 0.84 (0.52),
+ *                          3001 rows 0.82 (0.49)
+ *   anywhere, float32      300 rows 0.56 (0.40), 777 rows 0.61 (0.44), 1000 rows 0.77 (0.50), 2000 rows 0.63 (0.47),
+ *                          3001 rows 0.62 (0.44), 5000 rows 0.59 (0.45) */
+static constexpr int least_at_sectors = 2000, least_anywhere = 257;
+static constexpr int sector = 32; /* bytes */
 /* Rows beyond those of the halo that a segment reads. */
 static constexpr int margin = 2 * COMPACT_BATCH;
 static constexpr int32_t most_segments = 1 << 14;
@@ -97,21 +116,20 @@ is_long(int64_t step)
     return std::abs(step) > INT32_MAX;
 }
 
-/* Columns of a lane: as many as have 8 bytes, if all packs begin at a multiple of these. Packs of 16
+/* Whether all packs of columns of a lane are neighbours that begin at a multiple of 8 bytes. Packs of 16
  * bytes have 0.81 and 0.75 of the speed of a copy in place of 0.80 and 0.78 (H200, 4096 rows, float64
  * and float32). */
-static int
-pack_of(const ps_differences *d, const join::ps_cuda_shared_batch &b)
+static bool
+has_aligned_packs(ps_dtype dtype, const void *f, const void *x,
+                  const join::ps_cuda_shared_batch &b)
 {
     const int64_t steps =
         b.lanes | b.rhs.row | b.x.row | (b.lines > 1 ? b.rhs.outer | b.x.outer : 0);
     const uintptr_t places =
-        reinterpret_cast<uintptr_t>(d->f.data) | reinterpret_cast<uintptr_t>(d->x.data);
+        reinterpret_cast<uintptr_t>(f) | reinterpret_cast<uintptr_t>(x);
 
-    return d->dtype == PS_F32 && b.rhs.inner == 1 && b.x.inner == 1 && steps % 2 == 0 &&
-                   places % 8 == 0
-               ? 2
-               : 1;
+    return dtype == PS_F64 ||
+           (b.rhs.inner == 1 && b.x.inner == 1 && steps % 2 == 0 && places % 8 == 0);
 }
 
 /* Rows of a ring beyond those that are done: whole batches. */
@@ -179,23 +197,26 @@ ps_cuda_compact_is_faster(const ps_differences *d)
 /* The number of segments with the fewest rows of all rounds of blocks. */
 template <typename Real>
 static int32_t
-segments_of(const CompactColumns<Real> &job, int pack)
+segments_of(const CompactColumns<Real> &job)
 {
-    const int64_t resident = std::max(compact_columns_resident(job, pack), 1);
+    const int64_t resident = std::max(compact_columns_resident(job), 1);
     const int64_t blocks = divided_up(job.panels, COMPACT_WARPS);
     int64_t least = INT64_MAX;
+    const bool has_table = job.table.batches != nullptr;
     const int32_t fewest = job.ratio[1] != 0 && !job.is_ring ? 2 : 1;
     int32_t best = fewest;
 
     for (int32_t segments = fewest; segments <= most_segments;
-         segments += segments < 64 ? (segments > 1 ? 2 : 1) : segments / 4 * 2) {
+         segments += has_table       ? (segments < 64 ? 1 : segments / 4)
+                     : segments < 64 ? (segments > 1 ? 2 : 1)
+                                     : segments / 4 * 2) {
         const int64_t rows = job.by.rows / segments;
 
         if (segments > fewest && rows < job.halo + margin) {
             break;
         }
-        const int64_t cost =
-            divided_up(blocks * segments, resident) * (rows + 2 * job.halo);
+        const int64_t cost = divided_up(blocks * segments, resident) *
+                             (rows + (has_table && segments == 1 ? 0 : 2 * job.halo));
 
         if (cost < least) {
             least = cost;
@@ -222,20 +243,18 @@ scaled_by(const ps_differences *d, const Recurrences &by)
     return scaled;
 }
 
+/* The columns of a batch. */
 template <typename Real>
-static ps_status
-solve_columns(const ps_differences *d, cudaStream_t stream)
+static CompactColumns<Real>
+columns_of(ps_dtype dtype, const join::ps_cuda_shared_batch &b, const void *f, void *x)
 {
-    const Recurrences by(d);
-    const double first = by.of[0].r, second = by.of[1].r;
-    const join::ps_cuda_shared_batch b = shared_batch_of(d);
-    const int pack = pack_of(d, b);
     CompactColumns<Real> job = {};
 
-    job.f = static_cast<const Real *>(d->f.data);
-    job.x = static_cast<Real *>(d->x.data);
+    job.f = static_cast<const Real *>(f);
+    job.x = static_cast<Real *>(x);
     job.lanes = b.lanes;
-    job.line_panels = divided_up(b.lanes, 32 * pack);
+    job.is_aligned = has_aligned_packs(dtype, f, x, b);
+    job.line_panels = divided_up(b.lanes, 32 * compact_columns_pack<Real>);
     job.panels = job.line_panels * b.lines;
     job.f_line = b.rhs.outer;
     job.x_line = b.x.outer;
@@ -243,9 +262,19 @@ solve_columns(const ps_differences *d, cudaStream_t stream)
     job.x_lane = b.x.inner;
     job.f_row = static_cast<int32_t>(b.rhs.row);
     job.x_row = static_cast<int32_t>(b.x.row);
+    return job;
+}
+
+template <typename Real>
+static ps_status
+solve_columns(const ps_differences *d, cudaStream_t stream)
+{
+    const Recurrences by(d);
+    const double first = by.of[0].r, second = by.of[1].r;
+    const join::ps_cuda_shared_batch b = shared_batch_of(d);
+    CompactColumns<Real> job = columns_of<Real>(d->dtype, b, d->f.data, d->x.data);
+
     job.halo = halo_of(d);
-    job.capacity =
-        job.halo + least_tile <= most_capacity ? most_capacity : job.halo + least_tile;
     job.is_ring = (d->flags & PS_PERIODIC) != 0;
     job.ratio[0] = static_cast<Real>(first);
     job.ratio[1] = static_cast<Real>(second);
@@ -263,11 +292,18 @@ solve_columns(const ps_differences *d, cudaStream_t stream)
             static_cast<Real>(-first * (1 - first * first) * by.of[0].of_ends(d->rows));
     }
     job.by = lines::Differences<Real>(scaled_by(d, by));
-    job.segments = segments_of(job, pack);
-    if (job.segments == 1 && !job.is_ring) {
+    job.depth = COMPACT_DEPTH;
+    job.capacity = std::max(+copied_capacity, job.halo + least_tile + under_way);
+    job.segments = segments_of(job);
+    if (job.segments == 1 || (by.has_two && !job.is_aligned)) {
+        job.depth = 0;
+        job.capacity = std::max(+most_capacity, job.halo + least_tile);
+        job.segments = segments_of(job);
+    }
+    if (job.depth == 0 && job.segments == 1 && !job.is_ring) {
         job.capacity = std::min(job.capacity, rounded_up(job.by.rows, +COMPACT_BATCH));
     }
-    return compact_columns_launch(job, pack, stream);
+    return compact_columns_launch(job, stream);
 }
 
 template <typename Real>
@@ -325,6 +361,117 @@ ps_cuda_compact_solve(const ps_differences *d, cudaStream_t stream)
         using Real = decltype(zero);
 
         return has_rows(d) ? solve_rows<Real>(d, stream) : solve_columns<Real>(d, stream);
+    });
+}
+
+/* The table of a matrix at `store`; returns its bytes. */
+template <typename Real>
+static size_t
+lay_out(int64_t rows, const void *store, ColumnTable<Real> *t)
+{
+    const int64_t batches = divided_up(rows, +COMPACT_BATCH);
+    const int64_t halo = COLUMN_HALO / COMPACT_BATCH;
+    size_t bytes = 0;
+    const auto part = [&](auto **to, size_t count) {
+        *to = reinterpret_cast<std::remove_reference_t<decltype(*to)>>(
+            static_cast<const char *>(store) + bytes);
+        bytes += ps_cuda_padded(count * sizeof **to);
+    };
+
+    t->parts =
+        static_cast<int32_t>(divided_up(batches + 2 * COLUMN_HALO / COMPACT_BATCH,
+                                        TABLE_THREADS - COLUMN_HALO / COMPACT_BATCH));
+    part(&t->halo, t->parts);
+    part(&t->batches, batches + 2 * halo);
+    t->batches += halo;
+    return bytes;
+}
+
+size_t
+ps_cuda_columns_table(ps_dtype dtype, int64_t rows)
+{
+    size_t bytes = 0;
+
+    if (!ps_is_real(dtype) || rows < least_anywhere) {
+        return 0;
+    }
+    (void)device::with_real(dtype, [&](auto zero) {
+        ColumnTable<decltype(zero)> table;
+
+        bytes = lay_out(rows, nullptr, &table);
+        return PS_OK;
+    });
+    return bytes;
+}
+
+ColumnNeeds
+ps_cuda_columns_needs(ps_dtype dtype, int64_t rows, const void *store)
+{
+    ColumnNeeds needs = {};
+
+    (void)device::with_real(dtype, [&](auto zero) {
+        ColumnTable<decltype(zero)> table;
+
+        (void)lay_out(rows, store, &table);
+        needs = {table.halo, table.parts};
+        return PS_OK;
+    });
+    return needs;
+}
+
+bool
+ps_cuda_columns_accept(const ps_tridiag *t)
+{
+    const join::ps_cuda_shared_batch b = join::ps_cuda_shared_batch_of(t);
+    const auto is_across = [](const ps_stride &s) {
+        return s.row != 1 && std::abs(s.inner) < std::abs(s.row) && !is_long(s.row);
+    };
+    const int64_t size = t->dtype == PS_F32 ? sizeof(float) : sizeof(double);
+    const bool is_faster = b.x.row * size % sector != 0 ||
+                           (t->dtype == PS_F64 && t->rows >= least_at_sectors);
+
+    return is_faster && ps_cuda_columns_table(t->dtype, t->rows) > 0 &&
+           (t->flags & (PS_PERIODIC | PS_ROW_SUMS)) == 0 && b.lanes >= 16 &&
+           is_across(b.rhs) && is_across(b.x);
+}
+
+ps_status
+ps_cuda_columns_keep(const ps_tridiag *t, bool transposed, void *store,
+                     cudaStream_t stream)
+{
+    return device::with_real(t->dtype, [&](auto zero) {
+        using Real = decltype(zero);
+        const device::Systems<Real> s = device::systems_of<Real>(*t);
+        ColumnTableJob<Real> job = {
+            {s.lower, s.diag, s.upper, s.periodic, transposed, false, nullptr},
+            {},
+            static_cast<int32_t>(t->rows)};
+
+        (void)lay_out(t->rows, store, &job.table);
+        return column_table_launch(job, stream);
+    });
+}
+
+ps_status
+ps_cuda_columns_solve(const ps_tridiag *t, const void *store, uint8_t *marks,
+                      cudaStream_t stream)
+{
+    return device::with_real(t->dtype, [&](auto zero) {
+        using Real = decltype(zero);
+        const join::ps_cuda_shared_batch b = join::ps_cuda_shared_batch_of(t);
+        CompactColumns<Real> job = columns_of<Real>(t->dtype, b, t->rhs.data, t->x.data);
+
+        (void)lay_out(t->rows, store, &job.table);
+        job.by.rows = static_cast<int32_t>(t->rows);
+        job.info = t->info;
+        job.marks = marks;
+        job.line_info = b.line_info;
+        job.lane_info = b.lane_info;
+        job.halo = sizeof(Real) == 4 ? 24 : 40; /* of most matrices */
+        job.depth = COMPACT_DEPTH;
+        job.capacity = table_capacity;
+        job.segments = segments_of(job);
+        return compact_columns_launch(job, stream);
     });
 }
 

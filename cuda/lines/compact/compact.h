@@ -11,6 +11,8 @@
 
 #include "device/operand.cuh"
 #include "lines/differences.cuh"
+#include "lines/join/shared_matrix.cuh"
+#include "runtime/copy.cuh"
 #include "runtime/launch.cuh"
 
 namespace pysolvers::compact {
@@ -18,13 +20,41 @@ namespace pysolvers::compact {
 enum {
     COMPACT_BATCH = 8, /* rows that a lane requests at once */
     COMPACT_WARPS = 4, /* of a block */
-    COMPACT_ROWS = 32  /* of the chunk of a lane, along contiguous rows */
+    COMPACT_DEPTH = 4, /* batches under way to the ring */
+    COLUMN_HALO = 48,  /* most rows of a halo with a table */
+    TABLE_THREADS = 64,
+    TABLE_WARM = 24,  /* rows */
+    COMPACT_ROWS = 32 /* of the chunk of a lane, along contiguous rows */
 };
 /* Blocks of a multiprocessor. */
 template <typename Real>
 static constexpr int compact_rows_blocks = sizeof(Real) == 4 ? 5 : 3;
+/* Columns of a lane along a strided axis: 8 bytes. */
+template <typename Real>
+static constexpr int compact_columns_pack = sizeof(Real) == 4 ? 2 : 1;
 template <typename Real, int MATRICES>
-static constexpr int compact_columns_blocks = sizeof(Real) == 4 ? 4 : 5 - MATRICES;
+static constexpr int compact_columns_blocks = sizeof(Real) == 8 && MATRICES == 2 ? 3 : 4;
+
+/* The multipliers of a batch of rows: y_i = back_i y_(i-1) + p_i f_i, x_i = y_i + next_i x_(i+1). */
+template <typename Real> struct alignas(16) ColumnBatch {
+    static constexpr int units = 3 * COMPACT_BATCH * sizeof(Real) / 16; /* of 16 bytes */
+    Real next[COMPACT_BATCH], back[COMPACT_BATCH], p[COMPACT_BATCH];
+};
+template <typename Real> struct ColumnTable {
+    const ColumnBatch<Real> *batches; /* null: constant coefficients */
+    /* Rows of a halo that each part of the table needs; more than COLUMN_HALO if they decay too slowly. */
+    const int32_t *halo;
+    int32_t parts;
+};
+
+/* column_table.cuh: the table of the rows of a matrix. */
+template <typename Real> struct ColumnTableJob {
+    join::SharedMatrix<Real> matrix;
+    ColumnTable<Real> table;
+    int32_t rows;
+};
+template <typename Real>
+ps_status column_table_launch(const ColumnTableJob<Real> &job, cudaStream_t stream);
 
 /* Columns in lines of `lanes` neighbouring ones; steps in elements. */
 template <typename Real> struct CompactColumns {
@@ -33,13 +63,26 @@ template <typename Real> struct CompactColumns {
     int64_t panels, line_panels, lanes; /* a panel: the columns of a warp */
     int64_t f_line, x_line, f_lane, x_lane;
     int32_t f_row, x_row;
-    int32_t segments;       /* of the rows: 1, or an even number */
-    int32_t halo, capacity; /* rows, multiples of COMPACT_BATCH: of the ring */
-    bool is_ring;
-    Real ratio[2];    /* r = -m of each matrix, or 0 */
+    int32_t segments;         /* of the rows: 1, or an even number */
+    int depth;                /* 0, or COMPACT_DEPTH: batches under way to the ring */
+    int32_t halo, capacity;   /* rows, multiples of COMPACT_BATCH: of the ring */
+    bool is_ring, is_aligned; /* is_aligned: columns of a lane are neighbours */
+    Real ratio[2];            /* r = -m of each matrix, or 0 */
     Real start[2][2]; /* what y lacks in front of the first row, from w and x in it */
     lines::Differences<Real> by; /* times p of each matrix */
+    ColumnTable<Real> table;
+    int64_t line_info, lane_info;
+    int32_t *info; /* null, or one entry per column, as the marks */
+    uint8_t *marks;
 
+    /* The first row of a segment, with a table: of whole batches. */
+    __device__ __forceinline__ int32_t batch_cut(int32_t segment) const
+    {
+        const int32_t batches = (by.rows + COMPACT_BATCH - 1) / COMPACT_BATCH;
+
+        return static_cast<int32_t>(static_cast<int64_t>(batches) * segment / segments) *
+               COMPACT_BATCH;
+    }
     __device__ __forceinline__ int32_t cut(int32_t segment) const
     {
         return static_cast<int32_t>(static_cast<int64_t>(by.rows) * segment / segments);
@@ -66,13 +109,10 @@ template <typename Real> struct CompactRows {
     lines::Differences<Real> by; /* times p of each matrix */
 };
 
-/* compact_columns.cuh: enqueue with `pack` neighbouring columns of a lane; the blocks
- * that a device holds. */
+/* compact_columns.cuh: enqueue; the blocks that a device holds. */
 template <typename Real>
-ps_status compact_columns_launch(const CompactColumns<Real> &job, int pack,
-                                 cudaStream_t stream);
-template <typename Real>
-int compact_columns_resident(const CompactColumns<Real> &job, int pack);
+ps_status compact_columns_launch(const CompactColumns<Real> &job, cudaStream_t stream);
+template <typename Real> int compact_columns_resident(const CompactColumns<Real> &job);
 
 /* compact_rows.cuh */
 template <typename Real>
@@ -83,6 +123,47 @@ ps_status compact_rows_launch(const CompactRows<Real> &job, cudaStream_t stream)
 bool ps_cuda_compact_accepts(const ps_differences *d);
 bool ps_cuda_compact_is_faster(const ps_differences *d);
 ps_status ps_cuda_compact_solve(const ps_differences *d, cudaStream_t stream);
+
+/* The most rows of a halo that a part of a table needs; called by all 32 lanes of a warp. */
+__device__ __forceinline__ int32_t
+needed_halo(const int32_t *halo, int32_t parts)
+{
+    int32_t most = COMPACT_BATCH;
+
+    for (int32_t k = threadIdx.x % 32; k < parts; k += 32) {
+        most = max(most, halo[k]);
+    }
+    return __reduce_max_sync(device::all_lanes, most);
+}
+
+/* Systems with one matrix along a strided axis, whose x does not overlap the right-hand sides: what a table of the
+ * matrix says of its decay; whether recurrences may solve them; bytes of a table; make a table; enqueue the solve,
+ * which solves nothing if the needs of the table are not met. */
+struct ColumnNeeds {
+    const int32_t *halo; /* null: there is no table */
+    int32_t parts;
+
+    /* Called by all threads of a block, whose last warp may have fewer lanes than others. */
+    __device__ __forceinline__ bool are_met() const
+    {
+        bool is_slow = false;
+
+        if (halo == nullptr) {
+            return false;
+        }
+        for (int32_t k = threadIdx.x; k < parts; k += blockDim.x) {
+            is_slow = is_slow || halo[k] > COLUMN_HALO;
+        }
+        return __syncthreads_or(is_slow) == 0;
+    }
+};
+bool ps_cuda_columns_accept(const ps_tridiag *t);
+size_t ps_cuda_columns_table(ps_dtype dtype, int64_t rows);
+ColumnNeeds ps_cuda_columns_needs(ps_dtype dtype, int64_t rows, const void *table);
+ps_status ps_cuda_columns_keep(const ps_tridiag *t, bool transposed, void *table,
+                               cudaStream_t stream);
+ps_status ps_cuda_columns_solve(const ps_tridiag *t, const void *table, uint8_t *marks,
+                                cudaStream_t stream);
 
 } // namespace pysolvers::compact
 

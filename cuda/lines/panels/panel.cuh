@@ -640,6 +640,12 @@ __launch_bounds__(PANEL_THREADS, 1)
         cluster_arrive();
     }
     wait_for_last_kernel();
+    if (batch.needs.are_met()) {
+        if (Exchange::is_cluster) {
+            cluster_wait();
+        }
+        return;
+    }
     table.request();
     block.load(0, 0);
     block.clear_pads();

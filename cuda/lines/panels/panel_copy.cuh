@@ -9,6 +9,7 @@
 #include "device/mailbox.cuh"
 #include "device/operand.cuh"
 #include "device/tile_copy.cuh"
+#include "lines/compact/compact.h"
 #include "lines/panels/panel_table.cuh"
 
 namespace pysolvers::panels {
@@ -49,6 +50,8 @@ template <typename Number> struct SharedPanels {
     int64_t line_info, lane_info;
     int32_t *info;  /* null, or one entry per system */
     uint8_t *marks; /* as in SharedJob */
+    compact::ColumnNeeds
+        needs; /* of a table of the matrix for marches: nothing is solved if they are met */
 
     __device__ __forceinline__ PanelRange range_of(int64_t panel) const
     {

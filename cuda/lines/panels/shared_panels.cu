@@ -6,6 +6,7 @@
 #include "device/tensor_map.h"
 #include "lines/panels/panel_stencils.cuh"
 #include "lines/panels/shared_panels.h"
+#include "runtime/elements.cuh"
 #include "runtime/math.cuh"
 
 namespace pysolvers::panels {
@@ -108,6 +109,15 @@ map_rows(const Box &box, const void *data, const ps_stride &s, CUtensorMap *map)
 
 namespace {
 
+struct ClearSlots {
+    MailboxSlot *slots;
+
+    __device__ __forceinline__ void operator()(int64_t i) const
+    {
+        slots[i] = {};
+    }
+};
+
 /* A solve: the distribution of panels and the parts of the workspace. */
 template <typename Number> struct PanelPlan {
     SharedPanels<Number> panels;
@@ -168,14 +178,16 @@ template <typename Number> struct PanelPlan {
                       cudaStream_t stream)
     {
         const ps_status status =
-            ps_cuda_status(cudaMemsetAsync(work, 0, mailbox, stream));
+            for_elements(mailbox / sizeof(MailboxSlot), stream,
+                         ClearSlots{static_cast<MailboxSlot *>(work)});
 
         teams.mailbox = static_cast<MailboxSlot *>(work);
         if (status != PS_OK || is_kept) {
             return status;
         }
         (void)lay_out(teams.groups, static_cast<char *>(work) + mailbox, &teams.table);
-        return panels_keep(matrix, teams.table, teams.rows, teams.groups, stream);
+        return panels_keep(matrix, teams.table, teams.rows, teams.groups, panels.needs,
+                           stream);
     }
 
     /* Use bulk copies if the rows can be mapped. The first group has tiles of its own
@@ -296,7 +308,7 @@ ps_cuda_panels_keep(const ps_tridiag *t, bool transposed, void *table,
 
         (void)lay_out(groups, table, &parts);
         return panels_keep(matrix_of<Number>(t, transposed), parts,
-                           static_cast<int32_t>(t->rows), groups, stream);
+                           static_cast<int32_t>(t->rows), groups, {}, stream);
     });
 }
 
@@ -304,7 +316,7 @@ ps_cuda_panels_keep(const ps_tridiag *t, bool transposed, void *table,
 template <typename Number, typename Source>
 static ps_status
 apply(const ps_tridiag *t, const Source &source, const void *table, bool conjugated,
-      uint8_t *marks, void *work, cudaStream_t stream)
+      uint8_t *marks, const compact::ColumnNeeds &needs, void *work, cudaStream_t stream)
 {
     const SharedMatrix<Number> matrix = matrix_of<Number>(t, false);
     PanelPlan<Number> plan(t, ps_cuda_device_get());
@@ -312,6 +324,7 @@ apply(const ps_tridiag *t, const Source &source, const void *table, bool conjuga
 
     plan.map(t);
     plan.panels.marks = marks;
+    plan.panels.needs = needs;
     plan.teams.conjugated = conjugated;
     if (table != nullptr) {
         (void)lay_out(plan.teams.groups, const_cast<void *>(table), &plan.teams.table);
@@ -326,11 +339,12 @@ apply(const ps_tridiag *t, const Source &source, const void *table, bool conjuga
 
 ps_status
 ps_cuda_panels_apply(const ps_tridiag *t, const void *table, bool conjugated,
-                     uint8_t *marks, void *work, cudaStream_t stream)
+                     uint8_t *marks, const compact::ColumnNeeds &needs, void *work,
+                     cudaStream_t stream)
 {
     return with_number(t->dtype, [&](auto number) {
-        return apply<decltype(number)>(t, PanelRows(), table, conjugated, marks, work,
-                                       stream);
+        return apply<decltype(number)>(t, PanelRows(), table, conjugated, marks, needs,
+                                       work, stream);
     });
 }
 
@@ -343,7 +357,7 @@ ps_cuda_panels_stencils(const ps_tridiag *t, const ps_differences &d, const void
         const PanelStencils<Number> source = {lines::Differences<Number>(d),
                                               (d.flags & PS_PERIODIC) != 0};
 
-        return apply<Number>(t, source, table, false, nullptr, work, stream);
+        return apply<Number>(t, source, table, false, nullptr, {}, work, stream);
     });
 }
 
@@ -379,7 +393,7 @@ ps_cuda_panels_differences(const ps_tridiag *t, const void *weight, void *copy,
             static_cast<const PanelSums<Number> *>(weight), static_cast<Number *>(copy),
             not_finite};
 
-        return apply<Number>(t, source, nullptr, false, nullptr, work, stream);
+        return apply<Number>(t, source, nullptr, false, nullptr, {}, work, stream);
     });
 }
 

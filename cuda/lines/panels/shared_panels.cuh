@@ -14,7 +14,7 @@ __global__ void
 __launch_bounds__(panel_group_rows<Number>)
     panel_factor_kernel(const __grid_constant__ SharedMatrix<Number> matrix,
                         const __grid_constant__ PanelTable<Number> table, int32_t rows,
-                        int32_t groups)
+                        int32_t groups, const compact::ColumnNeeds needs)
 {
     using Group = PanelGroup<Number>;
     __shared__ __align__(16) char memory[sizeof(Group)];
@@ -26,6 +26,9 @@ __launch_bounds__(panel_group_rows<Number>)
 
     wait_for_last_kernel();
     let_next_kernel_in();
+    if (needs.are_met()) {
+        return;
+    }
     const bool dominant =
         put_panel_row(panel_row_of<Number>(all, group, groups, rows), own);
 
@@ -45,7 +48,7 @@ __launch_bounds__(panel_group_rows<Number>)
 template <typename Number>
 __global__ void __launch_bounds__(2 * panel_groups<Number>)
     panel_reduce_kernel(const __grid_constant__ PanelTable<Number> table, int32_t rows,
-                        int32_t groups, bool periodic)
+                        int32_t groups, bool periodic, const compact::ColumnNeeds needs)
 {
     using Groups = PanelGroups<Number>;
     __shared__ __align__(16) char memory[sizeof(Groups)];
@@ -53,6 +56,9 @@ __global__ void __launch_bounds__(2 * panel_groups<Number>)
 
     wait_for_last_kernel();
     let_next_kernel_in();
+    if (needs.are_met()) {
+        return;
+    }
 
     const StoredNote note =
         reduce_panel_groups(table.part, groups, rows, periodic, all, [] {});
@@ -70,15 +76,16 @@ __global__ void __launch_bounds__(2 * panel_groups<Number>)
 template <typename Number>
 ps_status
 panels_keep(const SharedMatrix<Number> &matrix, const PanelTable<Number> &table,
-            int32_t rows, int32_t groups, cudaStream_t stream)
+            int32_t rows, int32_t groups, const compact::ColumnNeeds &needs,
+            cudaStream_t stream)
 {
     const ps_status status =
         launch_closely(panel_factor_kernel<Number>, groups, panel_group_rows<Number>, 0,
-                       stream, matrix, table, rows, groups);
+                       stream, matrix, table, rows, groups, needs);
 
     return status == PS_OK
                ? launch_closely(panel_reduce_kernel<Number>, 1, 2 * panel_groups<Number>,
-                                0, stream, table, rows, groups, matrix.periodic)
+                                0, stream, table, rows, groups, matrix.periodic, needs)
                : status;
 }
 

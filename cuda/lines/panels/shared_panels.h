@@ -27,7 +27,8 @@ ps_status panels_launch(const PanelTeams<Number> &teams,
                         cudaStream_t stream);
 template <typename Number>
 ps_status panels_keep(const SharedMatrix<Number> &matrix, const PanelTable<Number> &table,
-                      int32_t rows, int32_t groups, cudaStream_t stream);
+                      int32_t rows, int32_t groups, const compact::ColumnNeeds &needs,
+                      cudaStream_t stream);
 
 /* Whether the device can solve systems of `rows` rows in panels; then `table` gets the
  * bytes of the table of their matrix. */
@@ -63,7 +64,8 @@ ps_status ps_cuda_panels_keep(const ps_tridiag *t, bool transposed, void *table,
 /* Solve for the right-hand sides of `t` with a table, or without one if it is null; the
  * matrix is conjugated if `conjugated` is set; marks as in SharedJob. */
 ps_status ps_cuda_panels_apply(const ps_tridiag *t, const void *table, bool conjugated,
-                               uint8_t *marks, void *work, cudaStream_t stream);
+                               uint8_t *marks, const compact::ColumnNeeds &needs,
+                               void *work, cudaStream_t stream);
 
 } // namespace pysolvers::panels
 

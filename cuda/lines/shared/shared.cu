@@ -1,5 +1,6 @@
 /* shared.cu - one matrix for all systems: choice and launch. */
 #include "device/work_queue.cuh"
+#include "lines/compact/compact.h"
 #include "lines/methods.h"
 #include "lines/panels/shared_panels.h"
 #include "lines/pivoted/pivoted.h"
@@ -8,6 +9,7 @@
 
 namespace pysolvers::shared {
 
+using namespace compact;
 using namespace panels;
 using namespace pivoted;
 
@@ -48,6 +50,16 @@ block_bytes(const ps_tridiag *t)
     return ps_cuda_padded(bytes);
 }
 
+/* Bytes of the table for panels; the one for columns follows. */
+static size_t
+panels_bytes(const ps_tridiag *t)
+{
+    size_t table = 0;
+
+    (void)ps_cuda_panels_fit(t->dtype, t->rows, &table);
+    return ps_cuda_padded(table);
+}
+
 bool
 ps_cuda_shared_fits(ps_dtype dtype, int64_t rows, size_t *store)
 {
@@ -57,9 +69,38 @@ ps_cuda_shared_fits(ps_dtype dtype, int64_t rows, size_t *store)
         return false;
     }
     if (ps_cuda_panels_fit(dtype, rows, &table)) {
-        *store = ps_cuda_padded(*store) + table;
+        *store = ps_cuda_padded(*store) + ps_cuda_padded(table) +
+                 ps_cuda_columns_table(dtype, rows);
     }
     return true;
+}
+
+/* Solve in panels, or by recurrences through columns if the rows of the matrix decay. */
+static ps_status
+solve_panels(const ps_tridiag *t, const void *store, bool conjugated, uint8_t *marks,
+             void *work, cudaStream_t stream)
+{
+    const bool has_store = store != nullptr;
+    const char *const table =
+        has_store ? static_cast<const char *>(store) + block_bytes(t) : nullptr;
+    ps_status status = PS_OK;
+
+    if (t->rhs.data == t->x.data || !ps_cuda_columns_accept(t)) {
+        return ps_cuda_panels_apply(t, table, conjugated, marks, {}, work, stream);
+    }
+    char *const made =
+        static_cast<char *>(work) + ps_cuda_padded(ps_cuda_panels_work(t, has_store));
+    const char *const columns = has_store ? table + panels_bytes(t) : made;
+
+    if (!has_store) {
+        status = ps_cuda_columns_keep(t, false, made, stream);
+    }
+    if (status == PS_OK) {
+        status = ps_cuda_panels_apply(t, table, conjugated, marks,
+                                      ps_cuda_columns_needs(t->dtype, t->rows, columns),
+                                      work, stream);
+    }
+    return status == PS_OK ? ps_cuda_columns_solve(t, columns, marks, stream) : status;
 }
 
 static ps_status
@@ -72,11 +113,7 @@ shared_apply(const ps_tridiag *t, const void *store, bool conjugated, uint8_t *m
         return PS_DEVICE_FAILURE;
     }
     if (ps_cuda_panels_accept(t, store != nullptr)) {
-        const void *const table = store != nullptr
-                                      ? static_cast<const char *>(store) + block_bytes(t)
-                                      : nullptr;
-
-        return ps_cuda_panels_apply(t, table, conjugated, marks, work, stream);
+        return solve_panels(t, store, conjugated, marks, work, stream);
     }
     return with_number(t->dtype, [&](auto zero) {
         return apply<decltype(zero)>(t, SharedSides(), store, conjugated, marks, work,
@@ -92,9 +129,12 @@ ps_cuda_shared_keep(const ps_tridiag *t, bool transposed, void *store, uint8_t *
     size_t table;
 
     if (ps_cuda_panels_fit(t->dtype, t->rows, &table)) {
-        const ps_status status = ps_cuda_panels_keep(
-            t, transposed, static_cast<char *>(store) + block_bytes(t), stream);
+        char *const place = static_cast<char *>(store) + block_bytes(t);
+        ps_status status = ps_cuda_panels_keep(t, transposed, place, stream);
 
+        if (status == PS_OK && ps_cuda_columns_table(t->dtype, t->rows) > 0) {
+            status = ps_cuda_columns_keep(t, transposed, place + panels_bytes(t), stream);
+        }
         if (status != PS_OK) {
             return status;
         }
@@ -132,7 +172,11 @@ bytes_of_words(const ps_tridiag *t, bool has_store)
         return 0;
     }
     if (ps_cuda_panels_accept(t, has_store)) {
-        return ps_cuda_panels_work(t, has_store);
+        const size_t panels = ps_cuda_panels_work(t, has_store);
+
+        return has_store || !ps_cuda_columns_accept(t)
+                   ? panels
+                   : ps_cuda_padded(panels) + ps_cuda_columns_table(t->dtype, t->rows);
     }
     const ps_cuda_shared_plan plan = ps_cuda_shared_plan_of(t, device);
     return plan.work_queue ? work_queue_bytes(plan.shape.teams) : 0;

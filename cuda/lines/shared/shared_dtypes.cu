@@ -22,6 +22,6 @@ template ps_status panels_launch(const PanelTeams<PS_NUMBER> &,
                                  cudaStream_t);
 template ps_status panels_keep(const SharedMatrix<PS_NUMBER> &,
                                const PanelTable<PS_NUMBER> &, int32_t, int32_t,
-                               cudaStream_t);
+                               const compact::ColumnNeeds &, cudaStream_t);
 
 } // namespace pysolvers::panels
