@@ -37,24 +37,25 @@ shape_with(int64_t rows, int32_t bytes, bool by_threads, int32_t blocks,
     s->width = row_bytes / bytes;
     s->blocks = blocks;
     s->by_threads = by_threads;
-    s->chunk_rows = ring_rows(row_bytes);
+    s->chunk_rows = ring_rows(bytes, row_bytes);
     s->chunks = static_cast<int32_t>(divided_up(rows, s->chunk_rows * blocks));
     s->before = blocks * s->block_rows() - s->rows;
     s->numbers = s->block_rows() * s->width;
 
-    return s->chunks <= ring_chunks && s->block_rows() <= ring_block_rows &&
-           blocks <= device->cluster_blocks &&
-           s->threads() <= ring_threads(bytes, s->chunk_rows) &&
-           set_slots(bytes, device, s);
+    return s->chunks <= ring_chunks(bytes, row_bytes) &&
+           s->block_rows() <= ring_block_rows && blocks <= device->cluster_blocks &&
+           s->threads() <= ring_threads(bytes, row_bytes) && set_slots(bytes, device, s);
 }
 
 /* The most blocks of clusters with rows of 256 bytes. */
 static constexpr int32_t most_wide = 8;
 
-/* Rows of 256 bytes for short systems, and in float64 for those that clusters hold, two blocks of them
- * with more slots than the fewest (10 sides of 200 rows take 0.88 of the time of one block with rows of
- * 128 bytes, of 512 rows in four blocks 0.88 of two blocks with such rows, of 1000 in eight 0.96 of
- * four). Otherwise of 128 bytes, but of 256 if they begin anywhere. */
+/* Rows of 256 bytes for short systems, and for those that clusters hold with more slots than the
+ * fewest, in float64 four and eight blocks with any number (10 sides of 200 rows of float64 take 0.88
+ * of the time of one block with rows of 128 bytes, of float32 0.87; of 512 rows in four and eight
+ * blocks 0.88 and 0.92 of two blocks with such rows, of 1000 in eight 0.96 of four). Otherwise of 128
+ * bytes, in float32 in eight blocks at least (1000 rows take 0.93 of the time of four), but of 256 if
+ * they begin anywhere. */
 static bool
 shape_by_column(int64_t rows, int32_t bytes, bool by_threads,
                 const ps_cuda_device *device, SideRing *s)
@@ -67,16 +68,19 @@ shape_by_column(int64_t rows, int32_t bytes, bool by_threads,
     if ((by_threads || is_short) && with(1, 256)) {
         return true;
     }
-    for (int32_t wide = 2; !by_threads && bytes == 8 && wide <= most_wide; wide *= 2) {
+    const bool fits_one = bytes == 4 && rows <= ring_block_rows;
+    const int32_t widest = by_threads ? 0 : fits_one ? 2 : most_wide;
+
+    for (int32_t wide = 2; wide <= widest; wide *= 2) {
         if (with(wide, 256)) {
-            if (wide > 2 || s->slots > least_slots) {
+            if ((bytes == 8 && wide > 2) || s->slots > least_slots) {
                 return true;
             }
             break;
         }
     }
     const int32_t row_bytes = by_threads ? 256 : 128;
-    int32_t blocks = by_threads ? 2 : 1;
+    int32_t blocks = by_threads ? 2 : bytes == 4 && !fits_one ? most_wide : 1;
 
     while (blocks <= ring_blocks && !with(blocks, row_bytes)) {
         blocks *= 2;
@@ -135,8 +139,9 @@ lie_side_by_side(const ps_tridiag &t)
            t.x.stride.inner == 1 && t.x.stride.row != 1;
 }
 
-/* Few sides are faster in groups, or one after the other in the kernels of one side: in clusters, and
- * of short systems of float64 that begin anywhere. */
+/* Few sides are faster in groups, or one after the other in the kernels of one side: in clusters,
+ * except of blocks of most rows in float64 (3 sides of 512 rows take 0.92 of the time, of 1000 0.96 to
+ * 0.99, but of 300 and 700 more than 1.1), and of short systems of float64 that begin anywhere. */
 static bool
 accepts(const ps_tridiag *t, const ps_cuda_device *device, SideRing *shape)
 {
@@ -152,7 +157,11 @@ accepts(const ps_tridiag *t, const ps_cuda_device *device, SideRing *shape)
         const bool is_cluster =
             shape->blocks > 2 || (shape->blocks > 1 && shape->width * bytes == 128);
 
-        return (!is_cluster || has_many_sides) && t->inner >= shape->width;
+        const bool has_most_rows =
+            bytes == 8 && shape->width * bytes == 256 && shape->chunks == 8;
+
+        return (!is_cluster || has_many_sides || has_most_rows) &&
+               t->inner >= shape->width;
     }
     return lie_side_by_side(*t) && shape_by_column(t->rows, bytes, true, device, shape) &&
            t->inner >= shape->width &&

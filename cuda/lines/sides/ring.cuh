@@ -15,8 +15,10 @@
  *
  * On an H200, parts of the speed of a copy of these words: up to 256 rows, 0.80 to 1.09 for 3 sides
  * and 0.79 to 1.05 for 10; in clusters with 512 to 2000 rows, 0.76 to 0.92 for 10; 0.42 to 0.72 where
- * rows begin anywhere, because of the stores. Fewer than four sides are faster in groups in clusters.
- * Not faster: no other threads, but loads that are transposed in shared
+ * rows begin anywhere, because of the stores. Fewer than four sides are faster in groups in most clusters.
+ * Not faster: steps that leave a side whose copy is not complete to the next one, so that those before
+ * are not kept waiting (0.98 to 1.03 of the time of 10 sides); rows of 256 bytes in clusters with 32
+ * rows in a chunk (1.07 to 1.18); twice as many blocks (float64, 512 rows, 1.10); no other threads, but loads that are transposed in shared
  * memory, so that neighbouring lanes join the chunks (0.99 to 1.45 up to 256 rows, in clusters 1.04
  * to 1.38 of groups of 3 sides, and 0.90 to 1.08 of 10); two steps for one block (0.99 to 1.03).
  */
@@ -224,6 +226,7 @@ using RingRounds = RoundsOf<2>;
 template <typename Number, bool IS_CLUSTER, int ROW_BYTES> struct RingJoiner {
     /* from unit to unit in an array over them */
     static constexpr int along = ROW_BYTES / static_cast<int>(sizeof(Number));
+    static constexpr int most_chunks = ring_chunks(sizeof(Number), ROW_BYTES);
     using Units = RingUnits<Number, along>;
     const SideRingJob<Number> &job;
     const RingArrays<Number> &exchange;
@@ -329,7 +332,7 @@ template <typename Number, bool IS_CLUSTER, int ROW_BYTES> struct RingJoiner {
     {
         const auto load = loads_of(side);
 
-        chunks.template with_count<ring_chunks, false>([&](auto number) {
+        chunks.template with_count<most_chunks, false>([&](auto number) {
             Number g[number.value];
 
             chunks.template eliminate<number.value>(load, Number(0), g);
@@ -348,7 +351,7 @@ template <typename Number, bool IS_CLUSTER, int ROW_BYTES> struct RingJoiner {
         const int32_t count = job.shape.blocks;
         const auto load = loads_of(side);
         const RingLoad<Number> mine = {
-            chunks.template with_count<ring_chunks, false>([&](auto number) {
+            chunks.template with_count<most_chunks, false>([&](auto number) {
                 Number g[number.value];
 
                 chunks.template eliminate<number.value>(load, Number(0), g);
@@ -386,7 +389,7 @@ template <typename Number, bool IS_CLUSTER, int ROW_BYTES> struct RingJoiner {
         });
         const auto load = loads_of(side);
 
-        chunks.template with_count<ring_chunks, false>([&](auto number) {
+        chunks.template with_count<most_chunks, false>([&](auto number) {
             Number g[number.value];
 
             chunks.template eliminate<number.value>(load, before, g);
@@ -445,8 +448,8 @@ template <typename Number, bool IS_CLUSTER, int ROW_BYTES> struct RingJoiner {
 };
 
 /* The chunk of a thread. */
-template <typename Number, int ROW_BYTES, int ROWS> struct RingWorker {
-    static constexpr int rows_of = ROWS;
+template <typename Number, int ROW_BYTES> struct RingWorker {
+    static constexpr int rows_of = ring_rows(sizeof(Number), ROW_BYTES);
     /* from row to row in a slot */
     static constexpr int step = ROW_BYTES / static_cast<int>(sizeof(Number));
     const SideRingJob<Number> &job;
@@ -500,12 +503,8 @@ template <typename Number, int ROW_BYTES, int ROWS> struct RingWorker {
     }
 
     /* The load of the chunk for the side in a slot. */
-    __device__ __forceinline__ void reduce(const Number *slot, int32_t side)
+    __device__ __forceinline__ void reduce(const Number *slot, int32_t side) const
     {
-        /* The products of u are found for each side: as constants they would be in local memory. */
-        if constexpr (sizeof(Number) == 8 && ROWS > 16) {
-            asm volatile("" : "+d"(factor.u[0]));
-        }
         const Number *const from = slot + offset;
         Number *const to = exchange.loads_of(base, side) + units.at(chunk, system);
         const Load<Number> load =
@@ -580,11 +579,11 @@ template <typename Number> struct CopiedItems {
 
 /* Copies of the rows of a chunk by its thread, number by number; zeros in place of rows that there are
  * not. */
-template <typename Number, int ROW_BYTES, int ROWS> struct ChunkCopies {
+template <typename Number, int ROW_BYTES> struct ChunkCopies {
     static constexpr int step = ROW_BYTES / static_cast<int>(sizeof(Number));
     const SideRingJob<Number> &job;
     const RingState &state;
-    const RingWorker<Number, ROW_BYTES, ROWS> &worker;
+    const RingWorker<Number, ROW_BYTES> &worker;
 
     __device__ __forceinline__ int64_t tile(int32_t turn) const
     {
@@ -604,7 +603,7 @@ template <typename Number, int ROW_BYTES, int ROWS> struct ChunkCopies {
         Number *const to = slot + worker.offset;
 
 #pragma unroll
-        for (int i = 0; i < ROWS; i++) {
+        for (int i = 0; i < ring_rows(sizeof(Number), ROW_BYTES); i++) {
             copy_async_of_line_or_clear<sizeof(Number)>(
                 to + i * step, from, there && start + i >= first && start + i < end);
             from += in.row;
@@ -630,7 +629,7 @@ tile_of_turn(const SideRingJob<Number> &job, int32_t turn, uint32_t ticket)
  * and one at the end. Between two of them, side s - 1 is substituted, which the warp that copies then
  * stores, side s is joined, and side s + 1 is reduced. A cluster joins a side in two steps, so that it does not wait for the
  * messages: the sides after the first two are one step later, and a tile has one step more. */
-template <typename Number, bool IS_CLUSTER, int ROW_BYTES, int ROWS, bool BY_THREADS>
+template <typename Number, bool IS_CLUSTER, int ROW_BYTES, bool BY_THREADS>
 __device__ __forceinline__ void
 work_on_tiles(const SideRingJob<Number> &job, const RingArrays<Number> &exchange,
               RingState &state, Number *slots, int32_t rank)
@@ -638,9 +637,8 @@ work_on_tiles(const SideRingJob<Number> &job, const RingArrays<Number> &exchange
     const SideRing &s = job.shape;
     const int32_t sides = job.sides;
     const bool works = static_cast<int32_t>(threadIdx.x) < s.chunks * s.width;
-    RingWorker<Number, ROW_BYTES, ROWS> worker(job, exchange, works ? threadIdx.x : 0,
-                                               rank);
-    using Copies = ChunkCopies<Number, ROW_BYTES, ROWS>;
+    RingWorker<Number, ROW_BYTES> worker(job, exchange, works ? threadIdx.x : 0, rank);
+    using Copies = ChunkCopies<Number, ROW_BYTES>;
     const Copies copies = {job, state, worker};
     auto items = [&] {
         if constexpr (BY_THREADS) {
@@ -777,9 +775,9 @@ join_tiles(const SideRingJob<Number> &job, const RingArrays<Number> &exchange,
 
 /* Grid: any number of clusters of shape.blocks blocks. Shared memory: the slots, then the
  * RingArrays. */
-template <typename Number, bool IS_CLUSTER, int ROW_BYTES, int ROWS, bool BY_THREADS>
+template <typename Number, bool IS_CLUSTER, int ROW_BYTES, bool BY_THREADS>
 __global__ void
-__launch_bounds__(ring_threads(sizeof(Number), ROWS), 1)
+__launch_bounds__(ring_threads(sizeof(Number), ROW_BYTES), 1)
     side_ring_kernel(const __grid_constant__ SideRingJob<Number> job)
 {
     __shared__ RingState state;
@@ -812,8 +810,8 @@ __launch_bounds__(ring_threads(sizeof(Number), ROWS), 1)
                                                   thread - s.workers());
     }
     else {
-        work_on_tiles<Number, IS_CLUSTER, ROW_BYTES, ROWS, BY_THREADS>(
-            job, exchange, state, slots, rank);
+        work_on_tiles<Number, IS_CLUSTER, ROW_BYTES, BY_THREADS>(job, exchange, state,
+                                                                 slots, rank);
     }
 }
 
@@ -825,12 +823,12 @@ launch_side_ring(const SideRingJob<Number> &job, cudaStream_t stream)
     const bool is_cluster = s.blocks > 1;
     const bool is_narrow = s.width * sizeof(Number) == 128;
     void (*const kernel)(const SideRingJob<Number>) =
-        s.by_threads ? is_cluster ? side_ring_kernel<Number, true, 256, 16, true>
-                                  : side_ring_kernel<Number, false, 256, 16, true>
-        : is_narrow ? is_cluster ? side_ring_kernel<Number, true, 128, 32, false>
-                                 : side_ring_kernel<Number, false, 128, 32, false>
-        : is_cluster ? side_ring_kernel<Number, true, 256, 16, false>
-                     : side_ring_kernel<Number, false, 256, 16, false>;
+        s.by_threads ? is_cluster ? side_ring_kernel<Number, true, 256, true>
+                                  : side_ring_kernel<Number, false, 256, true>
+        : is_narrow ? is_cluster ? side_ring_kernel<Number, true, 128, false>
+                                 : side_ring_kernel<Number, false, 128, false>
+        : is_cluster ? side_ring_kernel<Number, true, 256, false>
+                     : side_ring_kernel<Number, false, 256, false>;
 
     return launch_tiles(kernel, job, bytes_of_arrays<RingArrays<Number>>(s), stream);
 }
