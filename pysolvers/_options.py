@@ -193,7 +193,7 @@ def pivot_code(
             )
         return pivots["never"]
     if method == "pivoted" and pivot is not None and not pivot:
-        raise ValueError("pivot=False contradicts method='pivoted'")
+        raise ValueError("pivot=False contradicts method='pivoted': leave one of them out")
     if method not in ("auto", "pivoted") and pivot:
         raise ValueError(f"pivot=True needs method 'auto' or 'pivoted', got {method!r}")
     if method not in ("auto", "pivoted"):

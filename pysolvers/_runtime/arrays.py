@@ -479,9 +479,12 @@ def check_out(
     if out.shape != shape:
         raise ValueError(f"out must have the shape {shape} of the result, got {out.shape}")
     if not out.flags.writeable:
-        raise ValueError("out is read-only")
+        raise ValueError("out is read-only: pass an array that can be written")
     if not _is_regular(out):
-        raise ValueError("out must be aligned, with strides that are multiples of its item size")
+        raise ValueError(
+            "out must be aligned, with strides that are multiples of its item size: pass a new "
+            "array, as numpy.empty(shape, dtype) makes it"
+        )
     if out.size and _may_repeat(out):
         raise ValueError(
             "out must hold each element at one index, but its axes overlap: it has shape "

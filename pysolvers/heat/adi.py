@@ -472,7 +472,7 @@ class HeatADI(NodeLines, OverRanks, TimeStepping[HeatResult]):
                 _set_holes(grid, holes, hole_temperature, settings.axes)
                 grid.has_kernels &= not _needs_arrays(grid, self._sides.values())
             elif hole_temperature is not None:
-                raise TypeError("HeatADI: hole_temperature needs holes")
+                raise TypeError("HeatADI: hole_temperature needs holes: pass both or neither")
             places = grid.everywhere
             if "t" in dependence("initial", initial, settings.axes):
                 raise TypeError(

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from .._axis import DIRICHLET, ON_AXIS, PERIODIC
-from .._checks import require, require_broadcast, require_finite
+from .._checks import require, require_broadcast, require_finite, short
 from .._domain import AXES
 from .._options import check_choice
 from .._xp import ArrayLibrary
@@ -176,7 +176,7 @@ class LinearPoisson:
                 tuple(helmholtz.shape),
             )
         if self._library.is_complex(helmholtz):
-            raise TypeError("helmholtz must be real")
+            raise TypeError(f"helmholtz must be real, got {short(helmholtz)}: pass its real part")
         return self._library.like("helmholtz", helmholtz, like.real)
 
     def _sides_of_axes(self) -> list[_Side]:

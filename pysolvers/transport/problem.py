@@ -481,7 +481,10 @@ def _terms(source: Any, axes: str) -> list[tuple[Any, Any]]:
         if callable(factor):
             arguments_of("factor of source", factor, "t")
         if "t" in dependence("field of source", field, axes):
-            raise TypeError("field of source: a field with a factor must not depend on time")
+            raise TypeError(
+                "field of source: a field with a factor must not depend on time: make the factor "
+                "a function of t, or pass the field alone as source"
+            )
     return [(factor, field) for factor, field in source]
 
 
