@@ -79,10 +79,8 @@ def make_step(
     shape = resolve_shape(operands, axis, leader="u", periodic=periodic)
     views = {name: rows_last(tensor, shape) for name, tensor in operands.items()}
     u = views["u"]
-    if isinstance(dt, int | float):  # it stays on the host, also of a step on a device
-        length = torch.full((), dt, dtype=u.dtype)
-    else:
-        length = XP.like("dt", dt, u if u.is_cpu else torch.empty(0, dtype=u.dtype))
+    on_host = u if u.device.type == "cpu" else torch.empty(0, dtype=u.dtype)
+    length = XP.like("dt", dt, on_host)
     require(length.ndim == 0, "dt must be a number or an array without axes", length.shape)
     source = views.pop("source", None)
     x = _call(*views.values(), source, length, float(theta), periodic, pivot)
