@@ -287,6 +287,12 @@ def test_names_of_the_tables_of_the_page_are_in_their_files():
     assert checked > 100
 
 
+def test_exchanges_between_units_are_those_of_the_page():
+    cuda = [code_of(p) for p in C_FILES if relative(p).startswith("cuda/")]
+    found = {name for code in cuda for name in re.findall(r"\bstruct (\w*Exchange)\b", code)}
+    assert found == set(re.findall(r"`(\w*Exchange)`", PAGE.read_text()))
+
+
 def test_c_sources_hold_no_python_package():
     for folder in ("csrc", "cuda"):
         assert not list((ROOT / folder).rglob("*.py"))
