@@ -491,14 +491,14 @@ class Part:
             np.moveaxis(np.asarray(self._operand(number)), (-2, -1), (0, 1)) for number in range(3)
         )
         first, last = (block[..., None] for block in self.coupling)
+        if self._rows == 1:
+            return _is_dominant(first, diag, last)
         before = lower[..., lower.shape[-1] - self._rows + 1 :]
         after = upper[..., : self._rows - 1]
         return (
             _is_dominant(first, diag[..., :1], after[..., :1])
-            and _is_dominant(before[..., -1:], diag[..., -1:], last)
             and _is_dominant(before[..., :-1], diag[..., 1:-1], after[..., 1:])
-            if self._rows > 1
-            else _is_dominant(first, diag, last)
+            and _is_dominant(before[..., -1:], diag[..., -1:], last)
         )
 
     def is_suited(self, code: int, threads: int, *, keeps: bool) -> bool:
