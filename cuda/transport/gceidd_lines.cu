@@ -4,15 +4,9 @@
  * predictions in shared memory, and solves each line as one system by the partition
  * method, in which the row of an interface is V = prediction. It then corrects the
  * interfaces and stores. The coefficients of a row are computed when it is eliminated.
- * The rows, with sums 1 + q, are in row-sum form (row_sums.cuh) for the differences from
- * the right-hand sides z: those of sums of positive numbers, unless q < -1, with the
- * right-hand sides
- *
- *   right[p-1/2] (z[p-1] - z[p]) + left[p+1/2] (z[p+1] - z[p]) - q z[p].
- *
- * A constant keeps its bits. Solved for V - level, with one level for a line, the rounded
- * multipliers of constant coefficients add the same error in each step: in float32 a step of
- * 1538 x 71 nodes was within 9e-6 of float64 after 40 steps.
+ * The rows, with sums 1 + q, are in row-sum form (row_sums.cuh): no digits are lost for
+ * any dt a/h^2 unless q < -1. A level of the line is taken out, that is, they are solved
+ * for V - level, so that a constant keeps its bits.
  */
 #include "lines/join/line_tiles.cuh"
 #include "runtime/launch.cuh"
@@ -27,6 +21,19 @@ using namespace runtime;
 namespace {
 
 constexpr int batch = 4;
+
+/* Of U at the ends and in the middle of a line the value that is nearest to 0; 0 if the
+ * signs differ. */
+template <typename Real>
+__device__ __forceinline__ Real
+level_of(const Sweep<Real> &s, int32_t l)
+{
+    const Real *const u = s.u;
+    const Real a = u[s.node(0, l)], b = u[s.node(s.cells / 2, l)];
+    const Real c = u[s.node(s.cells, l)];
+
+    return fmax(fmin(a, fmin(b, c)), Real(0)) + fmin(fmax(a, fmax(b, c)), Real(0));
+}
 
 /* Right-hand sides of all nodes between the ends and of those on Neumann sides. */
 template <typename Real, int AXIS>
@@ -62,8 +69,8 @@ gather(const Sweep<Real> &s, const LineTiles &t, int32_t first, Real *plane)
     }
 }
 
-/* One thread per line and interface: the prediction there; at an end with a given derivative,
- * what it adds. */
+/* One thread per line and interface, including the ends: the known value there; at the
+ * ends less the level. */
 template <typename Real>
 __device__ __forceinline__ void
 store_known(const Sweep<Real> &s, const LineTiles &t, int32_t first, Real *plane)
@@ -73,30 +80,41 @@ store_known(const Sweep<Real> &s, const LineTiles &t, int32_t first, Real *plane
     for (int32_t unit = threadIdx.x; unit < units; unit += t.threads) {
         const int32_t k = unit / t.lines, line = unit - k * t.lines, l = first + line;
         const int32_t p = s.interface(k);
+        const int32_t row = p == 0 ? t.begin : p == n ? t.begin + t.shape.rows - 1 : p;
 
         if (!s.is_swept(l)) {
             continue;
         }
-        if (p > 0 && p < n) {
-            plane[slot_of(t, line, p)] = prediction(s, Field<Real>{s, l}, p, l);
-        }
-        else if ((p == 0 ? s.low : s.high).neumann) {
-            const Real flow = p == 0 ? flow_at(s, -1, l).right : flow_at(s, n, l).left;
-            const Real given = (p == 0 ? s.low : s.high).at(l);
-            Real &right = plane[slot_of(t, line, p)];
+        Real &right = plane[slot_of(t, line, row)];
 
-            right = fma(flow, 2 * s.h * given, right);
+        if (p == 0) {
+            const Real right_flow = flow_at(s, row - 1, l).right;
+            const Real given = s.low.at(l);
+
+            right = fma(right_flow,
+                        s.low.neumann ? 2 * s.h * given : given - level_of(s, l), right);
+        }
+        else if (p == n) {
+            const Real left_flow = flow_at(s, row, l).left;
+            const Real given = s.high.at(l);
+
+            right = fma(left_flow,
+                        s.high.neumann ? 2 * s.h * given : given - level_of(s, l), right);
+        }
+        else {
+            right = prediction(s, Field<Real>{s, l}, p, l);
         }
     }
 }
 
-/* Rows of a chunk from node `first` on, of line l, in this order, in row-sum form, for V - z, where
- * z are the right-hand sides and, at the interfaces, the predictions. */
+/* Rows of a chunk from node `first` on, of line l, in this order, in row-sum form. At an
+ * interface the row is V = right-hand side. */
 template <typename Real> struct ChunkRows {
     const Sweep<Real> &s;
     const LineTiles &t;
     int32_t first, l;
-    const Real *z;
+    const Real *right;
+    Real level;
     Flow<Real> before;
     int32_t k, interface; /* the next interface, which may be the end */
 
@@ -125,10 +143,11 @@ template <typename Real> struct ChunkRows {
             before = flow_at(s, p - 1, l);
         }
         const Flow<Real> behind = flow_at(s, p, l);
+        const Real side = right[i] - level;
         const Row<BySums<Real>> row =
             p == interface && k < s.strips
-                ? Row<BySums<Real>>{Real(0), Real(1), Real(0), Real(0)}
-                : inner(i, p, behind);
+                ? Row<BySums<Real>>{Real(0), Real(1), Real(0), side}
+                : inner(p, behind, side);
 
         if (p == interface) {
             interface = s.interface(++k);
@@ -138,30 +157,19 @@ template <typename Real> struct ChunkRows {
     }
 
   private:
-    /* z of row i, which may be the row before the chunk or after it. */
-    __device__ __forceinline__ Real value(int i) const
-    {
-        constexpr int gap = chunk_pitch - chunk_rows;
-
-        return z[i < 0 ? i - gap : i < chunk_rows ? i : i + gap];
-    }
     /* The flow from a known value at an end adds to the row sum. */
-    __device__ __forceinline__ Row<BySums<Real>> inner(int i, int32_t p,
-                                                       const Flow<Real> &behind) const
+    __device__ __forceinline__ Row<BySums<Real>>
+    inner(int32_t p, const Flow<Real> &behind, Real side) const
     {
         const int32_t last = t.begin + t.shape.rows - 1;
-        const Real q = divergence(s, p, l), own = value(i);
+        const Real q = divergence(s, p, l);
         const Real both = before.right + behind.left;
         const Real from_low = p == t.begin && p > 0 ? before.right : Real(0);
         const Real from_high = p == last && p < s.cells ? behind.left : Real(0);
         const Real lower = p == s.cells ? both : p == t.begin ? Real(0) : before.right;
         const Real upper = p == 0 ? both : p == last ? Real(0) : behind.left;
-        const Real z_before = p > t.begin ? value(i - 1) : p > 0 ? s.low.at(l) : own;
-        const Real z_behind = p < last ? value(i + 1) : p < s.cells ? s.high.at(l) : own;
 
-        return {-lower, 1 + q + from_low + from_high, -upper,
-                fma(lower + from_low, z_before - own,
-                    fma(upper + from_high, z_behind - own, -q * own))};
+        return {-lower, 1 + q + from_low + from_high, -upper, fma(-q, level, side)};
     }
 };
 
@@ -180,15 +188,15 @@ solve(const Sweep<Real> &s, const LineTiles &t, int32_t first, Real *plane)
     if (idle) {
         self.clear();
     }
-    ChunkRows<Real> rows = {s, t, self.start + t.begin, l, word, {}, 0, 0};
+    const Real level = level_of(s, l);
+    ChunkRows<Real> rows = {s, t, self.start + t.begin, l, word, level, {}, 0, 0};
 
     levels.eliminate(self, [&](int i) { return rows.make(i); });
     const Ends<BySums<Real>> ends = levels.join_system(t.shape, self, false, exchange);
 
-    __syncwarp(); /* the rows next to a chunk are read for it, too */
     levels.chunk.substitute(ends.y_left, ends.y, [&](int i, Real value) {
         if (self.start + i >= 0) {
-            word[i] += value;
+            word[i] = value + level;
         }
     });
 }

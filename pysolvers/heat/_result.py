@@ -54,7 +54,7 @@ class HeatResult(NodeLines, Result):
         Time of each stage of the steps; on a device only with the option ``timed`` of
         `pysolvers.papers.wei2013.HeatADI`. For large fields in three dimensions, a device merges
         the stages into two: *x* contains the right-hand side, *z* the rest, and each contains half
-        of the work along y.
+        of the work along y. Where one kernel makes a step, *x* contains all of it.
     backend, kernel : str
         Backend, and its instruction set or kernels. Of planes with one conductivity on a device:
         ``'resident'`` if its multiprocessors hold the plane, ``'plane'`` for steps of one kernel,

@@ -80,8 +80,11 @@ def test_long_strips(name, shape, strips, scheme, dtype):
     dt = 0.5 / (4 if name == "pulse" else 1) / max(shape)
     here, there = pair(PROBLEMS[name](), shape, dt, scheme=scheme, strips=strips, dtype=dtype)
 
-    assert_same(here.step(40), there.step(40), 1e-12 if dtype == np.float64 else 4e-6)
-    if name != "fronts":  # which has a side with a given flux
+    # "fronts" has a side with a given flux: the multipliers of its lines have rounding errors that
+    # are the same in each step
+    bound = 4e-6 if name != "fronts" else 160 * np.finfo(np.float32).eps
+    assert_same(here.step(40), there.step(40), 1e-12 if dtype == np.float64 else bound)
+    if name != "fronts":
         assert here.result().kernel == "ratio fused"
 
 

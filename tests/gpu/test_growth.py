@@ -160,7 +160,8 @@ def test_many_systems_side_by_side(cupy, dtype, rows, more):
 def test_many_short_systems_of_contiguous_rows(cupy, dtype, rows, gap, offsets):
     """Two lanes solve each system in order, wherever the operands begin in 16 bytes.
 
-    There are more than twice as many systems as the device holds at once.
+    There are more than twice as many systems as the device holds at once. Longer systems are solved
+    in chunks; those of them that are solved a second time can have other bits in another tile.
     """
     held = min(32 * 16, 256 * 1024 // (16 * rows))
     systems = 2 * held * cupy.cuda.Device().attributes["MultiProcessorCount"] + 5
@@ -177,7 +178,11 @@ def test_many_short_systems_of_contiguous_rows(cupy, dtype, rows, gap, offsets):
         arrays = [spread(a, offset) for a, offset in zip(few, offsets, strict=True)]
         x = pysolvers.solve_tridiagonal(*arrays, pivot=True, on_singular="ignore")
         check(few, x[:60].get(), text=family)
-        cupy.testing.assert_array_equal(x, x[:60][index])
+        if rows <= (129 if dtype == "float64" else 201):
+            cupy.testing.assert_array_equal(x, x[:60][index])
+        else:
+            for first in range(0, systems - 60, 60 * 50):
+                check(few, x[first : first + 60].get(), text=family)
         pysolvers.solve_tridiagonal(*arrays, pivot=True, on_singular="ignore", out=arrays[3])
         cupy.testing.assert_array_equal(arrays[3], x)
 
