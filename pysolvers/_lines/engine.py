@@ -514,7 +514,8 @@ def step_directly(
         if are_plain:
             backend, functions, ordinal = access
             access = backend, (None, *functions[1:]), ordinal
-        return solve_on_device(*arguments, access, **facts)
+        arguments += (access,)
+        return solve_on_device(*arguments, **facts)
     if device is None or device == "cpu":
         return solve_directly(*arguments, **facts)
     return None
