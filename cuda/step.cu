@@ -501,7 +501,7 @@ solve_in_one_pass(const ps_step &s, const OnePass &one, const ps_exec *exec,
     return status == PS_OK ? restore_outside(s, p, one.marks, stream) : status;
 }
 
-/* What comes after the solve. */
+/* The products of a step that is a reverse pass, after its solve. */
 static ps_status
 make_products(const ps_step &s, const ps_exec *exec)
 {

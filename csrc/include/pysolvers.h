@@ -379,7 +379,7 @@ typedef struct {
     ps_status (*heat_work)(const ps_heat *h, const ps_exec *exec, size_t *bytes);
     ps_status (*heat_step)(const ps_heat *h, int64_t count, const ps_exec *exec,
                            ps_heat_report *report);
-    /* Bytes of h->kept, where the calls of a solver keep factors that later calls use again; 0:
+    /* Bytes of h->kept, where the calls of a solver keep factors that later calls use; 0:
      * there are none. *h->kept_as is 0 while h->kept has nothing, and a call that writes h->kept
      * sets *h->kept_as to another number. The caller sets *h->kept_as to 0 before a call with another
      * axis, ratio, kind or exchange of a side, another k or other values of k; calls with the same

@@ -25,8 +25,9 @@ PyObject *tridiag_solve(PyObject *module, PyObject *args);
  * signs that are known (1) or checked (2); on the CPU only. step: (kind, step, gain,
  * source, where, flux_first, flux_last, value_first, value_last) for the step of ps_step
  * from the values `rhs`; each of those after gain can be None, and all can be left out; on
- * a device then (x, u, lower, diag, upper) and scale for its products, the first two of the
- * step whose reverse pass it is, which is left to Python unless they lie like `out`.
+ * a device then (x, u, lower, diag, upper) and scale for its products: x and u of the step
+ * whose reverse pass it is, and the arrays to which the products are written. The call is
+ * left to Python unless these five arrays have the shape and the strides of `out`.
  * method: its code. reports, with singular=1 on the CPU: whether the answer is (x, info,
  * report), info None if no system is singular, in the place of x and of (x, info). */
 PyObject *tridiag_direct(PyObject *module, PyObject *const *args, Py_ssize_t count);

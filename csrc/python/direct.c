@@ -22,8 +22,8 @@
 
 enum { LOWER, DIAG, UPPER, RHS, INPUTS };
 
-/* The operands of a step after its numbers, the last ones of them for its products, and those
- * that can be numbers. */
+/* The operands of a step after its numbers, of which the last ones are for its products; and
+ * how many operands can be numbers. */
 enum { SOURCE, WHERE, ENDS, OF_PRODUCTS = ENDS + 4, NUMBERS = 8 };
 
 /* x and u of the other step, and where the products are written. */
@@ -685,8 +685,9 @@ is_alike(PyObject *object, PyArrayObject *other)
            memcmp(PyArray_STRIDES(array), PyArray_STRIDES(other), bytes) == 0;
 }
 
-/* Read the operands of the products, if there are some; 0 if a device cannot write them with x:
- * they and the right-hand sides lie like x, which has no gaps. */
+/* Read the operands of the products, if there are some; 0 if a device cannot write the products
+ * with x. It can if these operands and the right-hand sides have the strides of x, which has no
+ * gaps. */
 static int
 read_products(direct *d, PyObject *rhs, PyArrayObject *x)
 {

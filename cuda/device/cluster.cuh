@@ -2,7 +2,7 @@
  * shared memory.
  *
  * Clusters exist from sm_90 on. On other architectures a cluster is one block, and the
- * functions below for other blocks are never called. The bytes of a message are
+ * functions below for other blocks are not used for them. The bytes of a message are
  * counted by a transaction barrier (Arrivals) of the receiver. The receiver therefore
  * waits for these bytes only, and needs no cluster barrier, whose fence would also wait
  * for the copies in flight.
@@ -88,8 +88,8 @@ address_in_block(const void *shared, unsigned rank)
     return address;
 }
 
-/* `shared` in block `rank`, for loads and stores between two calls of cluster_sync(). The reference is no
- * address_in_block() as a pointer, which compilers take for one to the memory of this block. */
+/* `shared` in block `rank`, for loads and stores between two calls of cluster_sync(). The address is
+ * generic: compilers take a pointer from address_in_block() for one to the shared memory of this block. */
 template <typename T>
 __device__ __forceinline__ T &
 in_block(T &shared, unsigned rank)

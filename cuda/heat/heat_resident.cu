@@ -40,10 +40,11 @@ time_of_rows(int64_t columns, int64_t rows, int warps, int chunk)
                           divided_up(rows, warps / groups) * (900 + chain * chunk));
 }
 
-/* Whether the kernel is faster than two sweeps, which take 6.4 us and that of 4 words at 3.7 TB/s; in float64
- * 4.5 us and that, but not less than 8.5. A step has the cycles of its rows, and along y 4500 for each exchange
- * of the sums of the columns of all threads, in float64 400 more for each other section that is read, and 0.3 or
- * 0.4 per node. On an H200, r = 0.5, 1024^2 nodes take 6.0 us of this model, 512^2 4.8; in float64 12.3 and 6.2. */
+/* Whether the kernel is faster than two sweeps, which take 6.4 us and the time of 4 words per node at 3.7 TB/s; in
+ * float64 4.5 us and this time, but not less than 8.5 us. A step takes the cycles of its rows, and along y 4500
+ * cycles for each exchange of the sums of the columns of all threads, in float64 400 more for each other section that
+ * is read, and 0.3 or 0.4 per node of a block. On an H200, r = 0.5, 1024^2 nodes take 6.0 us by this model, 512^2
+ * 4.8; in float64 12.3 and 6.2. */
 template <typename Real>
 bool
 is_faster(const ps_heat *h, int64_t columns, int64_t rows, int others,
@@ -62,8 +63,8 @@ is_faster(const ps_heat *h, int64_t columns, int64_t rows, int others,
                      : cycles / 1900 < 0.92 * std::max(8.5, 4.5 + words);
 }
 
-/* Smaller weights do not count. They change a step as rounded coefficients of a size of 1/64 of a rounding error
- * do (of 1/256 in float64); in heat_plane.h rounding errors of q^m would grow by 1/p. */
+/* Smaller weights do not count. They change a step as rounded coefficients do whose errors are 1/64 of a unit of
+ * rounding, 2^-24 (1/128 of 2^-53 in float64); in heat_plane.h rounding errors of q^m would grow by 1/p. */
 template <typename Real>
 constexpr double negligible = sizeof(Real) == 4 ? 0x1p-30 : 0x1p-60;
 
@@ -88,7 +89,7 @@ shape_of(const ps_heat *h, const ps_cuda_device *device)
     for (const int chunk : {few_nodes, more_nodes, most_nodes}) {
         const int64_t time = time_of_rows<Real>(columns, rows, shape.warps, chunk);
 
-        /* longer chunks where the model gives an eighth: 512^2 nodes of float32 take 3.9 us with 9 nodes and
+        /* longer chunks where they save an eighth of the time of the model: 512^2 nodes of float32 take 3.9 us with 9 nodes and
          * 4.2 with 17, 1500 x 900 nodes 8.8 and 7.8 */
         if ((shape.warps == 32 || chunk > few_nodes) && time < INT64_MAX &&
             (shape.chunk == 0 || 8 * time < 7 * least)) {

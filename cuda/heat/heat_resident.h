@@ -5,14 +5,14 @@
  * step of a kernel to its last one. A step solves the rows along x, a group of 32 chunks by a warp, and
  * eliminates the columns of the section along y. The sums of a section, two numbers per column, are
  * posted to global memory; a block takes the boundary values of its section from the sums of those
- * within its reach (heat_plane.h), and substitutes. 27 operations per node; 2 numbers per column are
- * stored by each block, and 4 reach of them are loaded.
+ * within its reach (heat_plane.h), and substitutes. 27 operations per node; in a step a block stores 2
+ * numbers per column and loads 4 reach.
  *
- * In float32 a step of 1024^2 nodes takes 5.8 us in place of the 11.0 of two sweeps, of 512^2 3.9 in place of
- * 8.2, of 1500 x 900 7.8 (r = 0.5, H200). In float64 1024^2 nodes take 11.5 us in place of 13.6, 512^2 5.8 in place
- * of 8.5, 256^2 5.1 of 9.5, 1900 x 100 5.7 of 10.4. Half of a step is the exchange: 4500 cycles from the sums
- * of a section to the boundary values of another one, in float64 400 more for each section that is read: 512^2
- * nodes with r = 3, where a section reads 16 others, take 8.0 us of 8.4, 1024^2 15.6 of 13.4.
+ * In float32 a step of 1024^2 nodes takes 5.8 us in place of the 11.0 of two sweeps, of 512^2 3.9 in place of 8.2, of
+ * 1500 x 900 7.8 (r = 0.5, H200). In float64 1024^2 nodes take 11.5 us in place of 13.6, 512^2 5.8 in place of 8.5,
+ * 256^2 5.1 in place of 9.5, 1900 x 100 5.7 in place of 10.4. Half of a step is the exchange: 4500 cycles from the
+ * sums of a section to the boundary values of another one, in float64 400 more for each section that is read: 512^2
+ * nodes with r = 3, where a section reads 16 others, take 8.0 us in place of 8.4, 1024^2 15.6 in place of 13.4.
  */
 #ifndef PS_CUDA_HEAT_HEAT_RESIDENT_H
 #define PS_CUDA_HEAT_HEAT_RESIDENT_H

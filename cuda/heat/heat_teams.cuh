@@ -310,7 +310,7 @@ template <typename Real> struct HeatReducer {
 
     /* The same for groups `first`, first + parts, ..., modulo their number, at most
      * `count`. All are requested at once; those without the number of the round are
-     * requested again. */
+     * requested until they have it. */
     __device__ __forceinline__ Pair poll_some(int round, int first, int count,
                                               Pair all) const
     {

@@ -409,7 +409,7 @@ solve_by_blocks(const BlocksJob<Real> &job,
 }
 
 /* The operation of an element (runtime/elements.cuh) that is a system: solve it from row 0 on; if IS_BAD,
- * only systems with a bad pivot, the first one of which is reported then. */
+ * only systems that are known to have a bad pivot, whose first bad pivot is reported. */
 template <typename Real, int SIDE, bool IS_BANDS, bool IS_BAD> struct BlocksInSequence {
     BlocksJob<Real> job;
 

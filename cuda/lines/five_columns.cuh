@@ -7,12 +7,12 @@
  * operands of the next tile are copied while chunks are joined and substituted, and the rest while x is stored.
  * 7 words and about 45 operations for a row.
  *
- * 200 and 256 rows of float64 have 0.67 and 0.73 of the speed of a copy, 0.57 and 0.51 by five_turns.cuh (H200),
- * 256 rows that are not dominant 0.68;
- * 256 and 512 rows of float32 0.66 and 0.61, 1000 and 2048 rows, in clusters, 0.51 and 0.48, 0.56, 0.43, 0.45 and
- * 0.40 by five_rows.cuh. Few systems have up to three times the speed. Others leave lanes without chunks: 160
- * and 300 rows of float32 have 0.53 and 0.47 (0.66 and 0.56 by five_rows.cuh). With clusters 1000, 2048 and 4096
- * rows of float64 have 0.48, 0.46 and 0.38 (0.49, 0.50 and 0.45), with blocks of 128 rows 256 rows 0.52.
+ * Parts of the speed of a copy (H200), in brackets by five_turns.cuh (float64) and five_rows.cuh (float32): 200 and
+ * 256 rows of float64 0.67 and 0.73 (0.57, 0.51), 256 rows that are not dominant 0.68; 256 and 512 rows of float32
+ * 0.66 and 0.61 (0.56, 0.43), 1000, 2048 and 4096 rows, in clusters, 0.51, 0.48 and 0.37 (0.45, 0.40, 0.40). Few
+ * systems have up to three times the speed. Other numbers of rows leave lanes without chunks: 160 and 300 rows of
+ * float32 have 0.53 and 0.47 (0.66 and 0.56 by five_rows.cuh). With clusters 1000, 2048 and 4096 rows of float64 have
+ * 0.48, 0.46 and 0.38 (0.49, 0.50 and 0.45), with blocks of 128 rows 256 rows 0.52.
  *
  * With parallel cyclic reduction in place of sweeps (join/decay.cuh) the join has 4900 of 20000 cycles of a tile
  * of 256 rows of float64, the elimination 4300, waiting for copies 3200; copies alone have 0.85 of the speed of a

@@ -7,9 +7,9 @@
  *   x_i = y_i - s_i x_{i+1} - t_i x_{i+2} - p_i l_0 - q_i l_1
  *
  * and carries the first two unknowns along. The last two rows close the unit. The chunks of a
- * system are joined by parallel cyclic reduction and sweeps (join/decay.cuh). 7 words and about 45 operations for a row: a block
- * has its systems in shared memory, and the eliminated rows take the places of those of the matrix,
- * so that a multiprocessor has about 4000 rows in float64.
+ * system are joined by parallel cyclic reduction and sweeps (join/decay.cuh). 7 words and about
+ * 45 operations for a row: a block has its systems in shared memory, and the eliminated rows take
+ * the places of those of the matrix, so that a multiprocessor has about 4000 rows in float64.
  *
  * A warp copies the systems that it solves, and waits for no other one if they are whole: with 44
  * instructions for a vector of each operand in place of 197, and 249 for four rows in place of 380,

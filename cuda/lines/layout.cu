@@ -300,8 +300,8 @@ make_nan(Complex<Real> *x)
     make_nan(&x->im);
 }
 
-/* A warp reads the info of 32 systems, and all its lanes write the rows of each
- * singular one. Grid: any number of blocks of whole warps. */
+/* A warp reads the info of 32 systems, and all its lanes write the rows of x, and of the
+ * arrays with its strides, of each singular one. Grid: any number of blocks of whole warps. */
 template <typename Number> struct FillNan {
     Output<Number> x;
     const int32_t *info;

@@ -243,8 +243,8 @@ make_step(Run &r, int64_t step, const Marks *marks)
     return status;
 }
 
-/* Steps of a group of make_in_groups(): some milliseconds. With one step of 0.14 ms in a group the host was
- * late where its processors were busy, and 3000^2 nodes took 220 to 410 us a step, and now 145. */
+/* Steps of a group of make_in_groups(): some milliseconds. With groups of one step of 0.14 ms a host with
+ * busy processors enqueued them too late: 3000^2 nodes took 220 to 410 us a step in place of 145 (H200). */
 int64_t
 group_size(const ps_gceidd *g)
 {

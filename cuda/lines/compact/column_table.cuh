@@ -6,12 +6,12 @@
  *
  * A thread has COMPACT_BATCH rows, and begins TABLE_WARM rows before them. If all rows are dominant, |u_i| <= 1, and
  * u_i is a monotonic function of u_(i-1), so that it lies between the sequences that begin with -1 and with 1. If
- * these differ by at most a unit of rounding where the rows of the thread begin, so does u. The products of the m_i
- * and of the u_i in the rows before those of a thread say how many rows of a halo, and all larger numbers of them,
- * make both so small that the unknown behind the halo has no influence. Halos begin and end where the rows of a
- * thread do, so that the most rows of all threads are enough for each segment. If rows are not dominant, a pivot is
- * bad, the sequences differ, or a halo would have more than COLUMN_HALO rows, the table says so, and panels solve
- * the systems.
+ * these differ by at most a unit of rounding where the rows of the thread begin, u_i is known to a unit. A halo of so
+ * many rows before those of a thread is enough if the products of the |m_i| and of the |u_i| in it, and in all longer
+ * halos, are so small that the unknown behind the halo has no influence. Halos begin and end where the rows of a
+ * thread do, so that the longest halo of all threads is enough for each segment. If rows are not dominant, a pivot is
+ * bad, the sequences differ, or a halo would have more than COLUMN_HALO rows, the halo in the table is longer than
+ * COLUMN_HALO, and panels solve the systems.
  *
  * 1 + 2 TABLE_WARM / COMPACT_BATCH eliminations per row, none of which waits for more than TABLE_WARM + COMPACT_BATCH
  * others.
@@ -37,8 +37,8 @@ static constexpr Real rounding_unit = std::numeric_limits<Real>::epsilon();
  * had componentwise backward errors of up to 300 units, with this product up to 1.3, as without halos (random rows). */
 template <typename Real> static constexpr Real no_influence = rounding_unit<Real> / 8192;
 
-/* Rows that do not exist are those of the identity. The first threads of a block have rows of the block before, for
- * the products of those after them. */
+/* Rows that do not exist are those of the identity. The first threads of a block eliminate the last rows of the block
+ * before it, too: the threads after them need the products of these rows. */
 template <typename Real>
 __device__ __forceinline__ void
 make_column_table(const ColumnTableJob<Real> &job)

@@ -13,12 +13,12 @@ namespace pysolvers::compact {
 using namespace runtime;
 
 static constexpr int most_halo = 64; /* rows */
-/* Rows of the ring of a warp: as many as leave room for four blocks on a multiprocessor, if it has these
- * and those of its halo. With values that are copied to the ring, for two blocks, with a table and without one. Parts
- * of the speed of a copy of 2 words with 88 and 96 rows (H200): tables, 3001 rows, float64 0.82 and 0.70, float32
- * 0.62 and 0.60; differences, 4096 rows, float64 0.84 and 0.90, float32 0.85 and 0.84; in place of 0.83 with values in
- * registers. Of one segment of 64 rows values in registers have 0.76 and 0.73, copied ones 0.59 and 0.57; of two
- * matrices whose values are not aligned, in float32, 0.59 and 0.57. */
+/* Rows of the ring of a warp, which holds at least a halo and least_tile rows: most_capacity leaves room for four
+ * blocks on a multiprocessor; where values are copied to the ring, table_capacity, with a table, and copied_capacity,
+ * without one, for two. Parts of the speed of a copy of 2 words with 88 and 96 rows (H200): tables, 3001 rows,
+ * float64 0.82 and 0.70, float32 0.62 and 0.60; differences, 4096 rows, float64 0.84 and 0.90, float32 0.85 and 0.84,
+ * with values in registers 0.83. Of one segment of 64 rows values in registers have 0.76 and 0.73, copied ones 0.59
+ * and 0.57; of two matrices whose values are not aligned, in float32, 0.59 and 0.57. */
 static constexpr int most_capacity = 56, least_tile = 16;
 static constexpr int under_way = COMPACT_DEPTH * COMPACT_BATCH;
 static constexpr int copied_capacity = 96, table_capacity = 88;
@@ -45,9 +45,9 @@ static constexpr int32_t most_segments = 1 << 14;
  * second one float32:
  *
  *   strided axis, rings    256 rows 0.50 (0.56), float64; 512 rows 0.70 (0.76), float32;
- *                          4096 rows 0.73, 0.71 (0.58, 0.60)
+ *                          4096 rows 0.89, 0.84 (0.58, 0.60)
  *   strided axis, ends     64 rows 0.67, 0.67 (0.48, 0.38); 1024 rows 0.85 (0.55), float64;
- *                          4096 rows 0.80, 0.78 (0.48, 0.49)
+ *                          4096 rows 0.90, 0.84 (0.48, 0.49)
  *   contiguous rows        64 rows 0.79, 0.69 (0.51, 0.49); 256 rows 0.81 (0.81), float64;
  *                          1024 rows 0.81, 0.72 (0.84, 0.77); 8192 rows 0.73, 0.68 (0.22, for which
  *                          differences are stored first, 0.56); 1001 rows, whose numbers are copied
@@ -116,9 +116,9 @@ is_long(int64_t step)
     return std::abs(step) > INT32_MAX;
 }
 
-/* Whether all packs of columns of a lane are neighbours that begin at a multiple of 8 bytes. Packs of 16
- * bytes have 0.81 and 0.75 of the speed of a copy in place of 0.80 and 0.78 (H200, 4096 rows, float64
- * and float32). */
+/* Whether all packs of columns of a lane are neighbours that begin at a multiple of 8 bytes. With
+ * values in registers, packs of 16 bytes have 0.81 and 0.75 of the speed of a copy in place of 0.80 and
+ * 0.78 (H200, 4096 rows, float64 and float32). */
 static bool
 has_aligned_packs(ps_dtype dtype, const void *f, const void *x,
                   const join::ps_cuda_shared_batch &b)
@@ -467,7 +467,8 @@ ps_cuda_columns_solve(const ps_tridiag *t, const void *store, uint8_t *marks,
         job.marks = marks;
         job.line_info = b.line_info;
         job.lane_info = b.lane_info;
-        job.halo = sizeof(Real) == 4 ? 24 : 40; /* of most matrices */
+        /* rows, of most matrices; the kernel reads those of the table */
+        job.halo = sizeof(Real) == 4 ? 24 : 40;
         job.depth = COMPACT_DEPTH;
         job.capacity = table_capacity;
         job.segments = segments_of(job);

@@ -1,5 +1,5 @@
-/* compact.h - compact differences whose systems are solved as recurrences of constant
- * coefficients: 2 words per value.
+/* compact.h - compact differences, and systems with one matrix, that are solved by recurrences:
+ * 2 words per value.
  *
  * compact.cu chooses and launches; compact_columns.cuh has the kernel for strided axes, and
  * compact_rows.cuh that for contiguous rows, which compact_reals.cu compiles once per
@@ -20,10 +20,10 @@ namespace pysolvers::compact {
 enum {
     COMPACT_BATCH = 8, /* rows that a lane requests at once */
     COMPACT_WARPS = 4, /* of a block */
-    COMPACT_DEPTH = 4, /* batches under way to the ring */
+    COMPACT_DEPTH = 4, /* batches whose copies to the ring are in flight */
     COLUMN_HALO = 48,  /* most rows of a halo with a table */
     TABLE_THREADS = 64,
-    TABLE_WARM = 24,  /* rows */
+    TABLE_WARM = 24, /* rows that a thread eliminates before its own (column_table.cuh) */
     COMPACT_ROWS = 32 /* of the chunk of a lane, along contiguous rows */
 };
 /* Blocks of a multiprocessor. */
@@ -42,7 +42,8 @@ template <typename Real> struct alignas(16) ColumnBatch {
 };
 template <typename Real> struct ColumnTable {
     const ColumnBatch<Real> *batches; /* null: constant coefficients */
-    /* Rows of a halo that each part of the table needs; more than COLUMN_HALO if they decay too slowly. */
+    /* Rows of a halo that each part of the table needs; more than COLUMN_HALO if the products of
+     * multipliers decay too slowly. */
     const int32_t *halo;
     int32_t parts;
 };
@@ -63,9 +64,9 @@ template <typename Real> struct CompactColumns {
     int64_t panels, line_panels, lanes; /* a panel: the columns of a warp */
     int64_t f_line, x_line, f_lane, x_lane;
     int32_t f_row, x_row;
-    int32_t segments;         /* of the rows: 1, or an even number */
-    int depth;                /* 0, or COMPACT_DEPTH: batches under way to the ring */
-    int32_t halo, capacity;   /* rows, multiples of COMPACT_BATCH: of the ring */
+    int32_t segments;       /* of the rows; of differences 1, or an even number */
+    int depth;              /* batches in flight to the ring: 0, or COMPACT_DEPTH */
+    int32_t halo, capacity; /* rows, multiples of COMPACT_BATCH; capacity: of the ring */
     bool is_ring, is_aligned; /* is_aligned: columns of a lane are neighbours */
     Real ratio[2];            /* r = -m of each matrix, or 0 */
     Real start[2][2]; /* what y lacks in front of the first row, from w and x in it */
@@ -136,9 +137,9 @@ needed_halo(const int32_t *halo, int32_t parts)
     return __reduce_max_sync(device::all_lanes, most);
 }
 
-/* Systems with one matrix along a strided axis, whose x does not overlap the right-hand sides: what a table of the
- * matrix says of its decay; whether recurrences may solve them; bytes of a table; make a table; enqueue the solve,
- * which solves nothing if the needs of the table are not met. */
+/* Systems with one matrix along a strided axis, whose x does not overlap the right-hand sides: the needs of
+ * a table of the matrix; whether recurrences may solve the systems; the bytes of a table; make a table; enqueue the
+ * solve, which does nothing if the needs of the table are not met. */
 struct ColumnNeeds {
     const int32_t *halo; /* null: there is no table */
     int32_t parts;

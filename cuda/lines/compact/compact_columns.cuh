@@ -17,20 +17,19 @@
  *
  * Of a matrix with other rows, a table has the multipliers of each row (column_table.cuh), the right-hand sides are
  * those in memory, and rows that do not exist are those of the identity with right-hand sides 0, so that nothing is
- * lacking. All segments go through the rows in one direction: where segments of both directions meet, the rounding
- * errors of their unknowns differ, and a row whose terms are small had a componentwise backward error of 108 units of
- * rounding, in one direction 1.2, as in one segment. An unknown beyond a halo that is more than 2^13 times larger than
- * those before it changes them by more than a unit of their rounding.
+ * lacking. All segments with a table go through the rows in one direction: where segments of both directions meet,
+ * the rounding errors of their unknowns differ, and a row whose terms are small had a componentwise backward error of
+ * 108 units of rounding, in one direction 1.2, as in one segment. An unknown beyond a halo that is more than 2^13
+ * times larger than those before it changes them by more than a unit of their rounding.
  *
- * A warp has neighbouring columns of a segment of rows, and goes through the rows once: the values of the next batch of
- * rows are requested, or those of the next batches are copied to a ring in shared memory; those that have arrived, or
- * their differences, enter the first recurrence, whose results are kept in the ring. When it is full, the second one
- * goes back through
- * it, and the rows that are at least `halo` rows before its begin are done.
- * Segments of differences that are neighbours are gone through in opposite directions, so that one finds the rows
- * of its halo that the other one reads at the same time in the cache. Warps wait for nothing else
- * than for their values: panels of a team of blocks (panel_stencils.cuh), which exchange sums, have
- * 0.48 to 0.60 of the speed of a copy of 2 words with 4096 rows, these kernels 0.83 to 0.90 (H200).
+ * A warp has neighbouring columns of a segment of rows, and goes through the rows once. The values of the next batch
+ * are loaded to registers, or those of the next batches are copied to a ring in shared memory. The values that have
+ * arrived, or their differences, enter the first recurrence, whose results are kept in the ring. When the ring is
+ * full, the second recurrence goes back through it, and the rows that are at least `halo` rows before the one in
+ * which it begins are done. Warps go through neighbouring segments of differences in opposite directions, so that one
+ * finds the rows of its halo that the other one reads at the same time in the cache. Warps wait for nothing else than
+ * for their values: panels of a team of blocks (panel_stencils.cuh), which exchange sums, have 0.48 to 0.60 of the
+ * speed of a copy of 2 words with 4096 rows, these kernels 0.84 to 0.90 (H200).
  *
  * 9 to 14 operations per value: 4 or 6 for the difference, 1, and 1 for each time a row is gone
  * back through.
@@ -43,11 +42,12 @@
 namespace pysolvers::compact {
 
 /* Columns of a line for the lanes of a warp; the rows of a segment. A lane has PACK columns: neighbours, which are
- * read at once, or columns 32 apart. DEPTH batches of values are under way to the ring, or, if it is 0, one to registers. */
+ * read at once, or columns 32 apart. DEPTH batches of values are in flight to the ring; if it is 0,
+ * one batch to registers. MATRICES is 0 with a table. */
 template <typename Real, int PACK, bool IS_ALIGNED, int MATRICES, int DEPTH>
 struct ColumnMarch {
     static constexpr int batch = COMPACT_BATCH;
-    /* and right-hand sides in place of differences */
+    /* multipliers from a table, and right-hand sides in place of differences */
     static constexpr bool has_table = MATRICES == 0;
     static constexpr int matrices = has_table ? 1 : MATRICES, ahead = has_table ? 0 : 2;
     using Table = ColumnBatch<Real>;

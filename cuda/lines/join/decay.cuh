@@ -13,22 +13,22 @@
  *
  *   y_i := g_i - l_i y_{i-r} - u_i y_{i+r}
  *
- * (Jacobi iteration) make the error smaller by this factor at least, and the system is joined when no unknown
- * changes by more than one unit of its rounding. The numbers are exact to rounding then, also those of a system
- * whose unknowns differ by orders of magnitude. A system that six sweeps do not join is reduced until l and u
- * are zero. How a system is joined does not depend on other systems.
+ * (Jacobi iteration) make the error smaller by at least this factor, and the system is joined when no unknown
+ * changes by more than one unit of its rounding. The unknowns are then exact to rounding, also in a system in
+ * which they differ by orders of magnitude. A system that six sweeps do not join is reduced until l and u are
+ * zero. How a system is joined does not depend on other systems.
  *
  * For blocks of 2 a sweep has 16 operations and reads 4 numbers of other units, a step of cyclic reduction 150 and
  * 20, with an inverse. Stable for block diagonally dominant and for definite matrices. A system is bad if a
  * pivot is.
  *
  * Systems of a warp or of a block are joined by ReducingUnits, in one loop, whose kernels have 170 registers and no
- * stack in place of 240 and 192 bytes with a second join by levels.cuh: 256, 1000 and 4096 contiguous rows of
- * five diagonals in float64 have of the speed of a copy 0.87, 0.75 and 0.67 in place of 0.85, 0.72 and 0.66 if they
- * are dominant, and 0.77, 0.58 and 0.48 in place of 0.65, 0.49 and 0.47 if units depend on each other over many
- * rows (H200). Systems of a cluster try sweeps at once and are otherwise joined by levels.cuh: with steps of
- * cyclic reduction through the memory of other blocks 1000, 2048 and 4096 neighbouring rows of float32 have
- * 0.44, 0.45 and 0.38 in place of 0.51, 0.48 and 0.41, and 0.13 to 0.18 if they are not dominant. ClusterExchange lets
+ * stack in place of 240 and 192 bytes with a second join by levels.cuh: 256, 1000 and 4096 contiguous rows of five
+ * diagonals in float64 have of the speed of a copy 0.87, 0.75 and 0.67 in place of 0.85, 0.72 and 0.66 if they are
+ * dominant, and 0.77, 0.58 and 0.48 in place of 0.65, 0.49 and 0.47 if units depend on each other over many rows
+ * (H200). Systems of a cluster try sweeps at once and are otherwise joined by levels.cuh: with steps of cyclic
+ * reduction through the memory of other blocks 1000, 2048 and 4096 neighbouring rows of float32 have 0.44, 0.45 and
+ * 0.38 in place of 0.51, 0.48 and 0.37 to 0.41, and 0.13 to 0.18 if they are not dominant. ClusterExchange lets
  * blocks of a cluster have parts of neighbouring systems: 2000 systems of 1000 rows 0.34 in place of 0.16, of 256
  * rows 0.31 in place of 0.13 in one block each.
  */
@@ -256,12 +256,12 @@ template <typename Number, int ROWS, bool IS_BLOCK> struct ReducingUnits {
     {
         return of == all_lanes;
     }
-    /* Whether there is a unit so far away. */
+    /* Whether the system has the unit that is `away` units from this one. */
     __device__ __forceinline__ bool has(int away) const
     {
         return !is_idle && unit + away >= 0 && unit + away < count;
     }
-    /* The unit so far away, or one of the system. */
+    /* The unit that is `away` units from this one, or, if there is none, this one. */
     __device__ __forceinline__ int other(int away) const
     {
         return has(away) ? unit + away : is_idle ? 0 : unit;
@@ -550,7 +550,7 @@ joined_in_cluster(const Shape &shape, const ThreadPlace<ROWS> &self, bool is_idl
     return units.is_joined ? JoinedEnds<Number>{units.ends, false} : found;
 }
 
-/* The same of systems of a warp, or, if IS_BLOCK, of a block. */
+/* As joined_in_cluster(), of systems of a warp, or, if IS_BLOCK, of a block. */
 template <typename Number, int ROWS, bool IS_BLOCK>
 __device__ __forceinline__ JoinedEnds<Number>
 joined(const Shape &shape, const ThreadPlace<ROWS> &self, bool is_idle, bool is_definite,

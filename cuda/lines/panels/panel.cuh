@@ -49,7 +49,7 @@ template <typename Number> struct PanelWorker {
         d = t;
     }
 
-    /* Write x to every place. The chunk is eliminated again with y_left known, so that
+    /* Write x to every place. The chunk is eliminated a second time with y_left known, so that
      * the backward error is that of the Thomas algorithm. */
     __device__ __forceinline__ void substitute(Pack (&g)[places], Pack *place, int pads,
                                                Pack y_left, Pack y) const

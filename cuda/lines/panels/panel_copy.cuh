@@ -51,7 +51,7 @@ template <typename Number> struct SharedPanels {
     int32_t *info;  /* null, or one entry per system */
     uint8_t *marks; /* as in SharedJob */
     compact::ColumnNeeds
-        needs; /* of a table of the matrix for marches: nothing is solved if they are met */
+        needs; /* of the table for compact_columns.cuh: if they are met, panels solve nothing */
 
     __device__ __forceinline__ PanelRange range_of(int64_t panel) const
     {

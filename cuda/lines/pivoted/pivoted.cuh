@@ -20,7 +20,7 @@
  * not diagonally dominant: the chunk is then nearly singular although the system is well
  * conditioned (Wright 1993, for the same growth in the multiple shooting matrix). Each
  * thread measures these entries. A chunk in which they exceed 8 times those of the matrix
- * is eliminated again, from the middle row outwards (pivoted_folded.cuh), where no column
+ * is eliminated a second time, from the middle row outwards (pivoted_folded.cuh), where no column
  * takes part in more than four steps.
  *
  * The entries of groups can grow in every joint; they are measured as well. Two more
@@ -39,7 +39,7 @@
  * by 2^8 or more, if x at the ends of chunks or tiles varies by 2^20 or more, if a pivot
  * is lost, or if a number at its ends is not finite. Its residual is computed before x is
  * stored (pivoted_residual.cuh); with three passes this is a fourth one between the last
- * two. If the residual is too large, x is not stored, and the system is solved again in
+ * two. If the residual is too large, x is not stored, and the system is solved a second time, in
  * order (pivoted_ordered.cuh) by a lane of the same kernel, after the tiles of the block.
  *
  * Real systems side by side, if there are many, are not cut into chunks (pivoted_halves.cuh), nor
@@ -176,7 +176,7 @@ pivot_report(const PivotPlan<Number> &a, PivotPass pass, const PivotSpan &span,
 }
 
 /* The system at position `nth` of the tiles of this block, or -1 if it need not be solved
- * again. */
+ * a second time. */
 template <bool whole, typename Number>
 __device__ __forceinline__ int64_t
 pivot_refused(const PivotPlan<Number> &a, int64_t nth)
@@ -338,7 +338,7 @@ template <typename Number> struct PivotFolded {
     bool lost; /* a pivot */
 };
 
-/* Eliminate a chunk of a tile again, from the middle row outwards, with the rows from global
+/* Eliminate a chunk of a tile a second time, from the middle row outwards, with the rows from global
  * memory; `begin` is the first one. It is rarely called and therefore not inlined; arguments
  * by reference would have to be in memory. */
 template <typename Number>
@@ -398,7 +398,7 @@ pivot_leaf(const PivotPlan<Number> &a, const PivotSpan &span,
     return {c, count, fresh, folded};
 }
 
-/* Where the blocks of a cluster meet. */
+/* The exchange of the blocks of a cluster. */
 template <typename Number>
 __device__ __forceinline__ PivotTop<Number>
 pivot_exchange(const PivotPlan<Number> &a, const PivotShared<Number> &m)
@@ -460,7 +460,7 @@ __launch_bounds__(PIVOT_THREADS, sizeof(Number) == 16 ? 1 : 2)
     PivotTree<Number> t = {m.tree, a.tile_chunks, 0, m.state};
     PivotTop<Number> exchange = pivot_exchange(a, m);
     int64_t tile = static_cast<int64_t>(blockIdx.x) - gridDim.x;
-    bool again = false;    /* whether a system of this block is to be solved again */
+    bool again = false;    /* whether a system of this block is to be solved twice */
     bool doubtful = false; /* this tile has one */
     PivotSpan span = {};
     PivotPart<Number> part = {};

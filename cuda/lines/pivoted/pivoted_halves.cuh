@@ -6,8 +6,8 @@
  * same systems. Rows are loaded to registers, or to a ring in shared memory (half_ring.cuh), some
  * rows before they are used. Pivot rows, divided by their pivots, are kept in shared memory, 3
  * words a row: 5 words per unknown if all of them fit. Otherwise the last rows of each half are
- * kept, and of those before them the carried row at the begin of every segment; then segment
- * after segment is read and eliminated again, and substituted: at most 9 words. With a ring and
+ * kept, and of those before them the carried row at the beginning of every segment; then
+ * segment after segment is read and eliminated a second time, and substituted: at most 9 words. With a ring and
  * from 129 rows on, the first pivot rows of the last segment are in registers. x may be rhs: x of
  * the first row of a segment is stored when the segment before it, which ends with this row, has
  * been read.
@@ -16,7 +16,7 @@
  * 0.55 to 0.8 and 0.62 to 0.76, 200 rows 0.55 and 0.72, 777 rows 0.68 and 0.68, 3001 rows 0.65
  * and 0.61.
  *
- * A system with a pivot that is tiny, huge or NaN is not stored, and is solved again in order
+ * A system with a pivot that is tiny, huge or NaN is not stored, and is solved a second time, in order,
  * by pivot_solve_again(), which divides and reports zero pivots.
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_HALVES_CUH

@@ -156,7 +156,7 @@ refine_system(const PivotPlan<Number> &a, unsigned char *memory, int64_t system)
     if (threadIdx.x == 0 && a.s.info != nullptr) {
         a.s.info[pivot_number(a, system)] = 0;
     }
-    __syncthreads(); /* shared memory is free again */
+    __syncthreads(); /* shared memory is free */
     return true;
 }
 

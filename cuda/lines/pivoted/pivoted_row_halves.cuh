@@ -5,10 +5,11 @@
  * last row, as in pivoted_halves.cuh, with the same operations. The pivot rows replace the rows, x
  * replaces the right-hand sides: 5 words per unknown. No system is doubtful, whatever its matrix is.
  *
- * 39 instructions a row and 10 of the substitution in float32, 55 and 10 with rests; chunks take
- * 134. A step takes about 200 cycles, so that the number of rows limits the time: used up to 150
- * rows of float32 and 80 of float64, 201 and 129 if their number is odd. Parts of the time of
- * chunks, H200: 16 to 64 rows 0.63 to 0.70 and 0.74 to 0.86 (pivot_take_row_halves).
+ * In float32 the elimination of a row takes 39 instructions, 55 with rests, and its substitution 10;
+ * chunks take 134. A step takes about 200 cycles, so that the number of rows limits the time: used up
+ * to 150 rows of float32 and 80 of float64, or up to 201 and 129 if the number of rows is odd. Parts
+ * of the time of chunks in float32 and float64, H200: 16 to 64 rows 0.63 to 0.70 and 0.74 to 0.86
+ * (pivot_take_row_halves).
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_ROW_HALVES_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_ROW_HALVES_CUH

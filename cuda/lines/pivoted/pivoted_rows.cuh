@@ -145,7 +145,7 @@ template <typename Number> struct PivotChunk {
 
 /* Whether the elimination of a system was stable. Doubtful: entries have grown too much, a
  * pivot was lost or was NaN, or the rows are of very different sizes. Missed: in addition, the
- * residual of the solution is too large, and the system is solved again, in order. */
+ * residual of the solution is too large, and the system is solved a second time, in order. */
 enum PivotState { PIVOT_FINE, PIVOT_DOUBTFUL, PIVOT_MISSED };
 
 /* The magnitude of an entry as a float: a monotonic function of it, compared with the

@@ -66,9 +66,9 @@ template <typename Number> struct PivotPlan {
      * null: systems are not refined. */
     Number *spare;
     int64_t spare_blocks;
-    /* Pivot rows of half of a system in shared memory and in registers, if two threads solve
-     * each system in order, and memory for the carried rows of all segments
-     * (pivoted_halves.cuh); otherwise 0. in_ring: rows come through a ring in shared memory. */
+    /* If two threads solve each system in order (pivoted_halves.cuh), the pivot rows of half of a
+     * system that are kept in shared memory and in registers, and `carried`, memory for the carried
+     * rows of all segments; otherwise 0. in_ring: rows come through a ring in shared memory. */
     int32_t kept_rows;
     int32_t held_rows;
     bool in_ring;

@@ -15,12 +15,13 @@
  *
  * On an H200, parts of the speed of a copy of these words: up to 256 rows, 0.80 to 1.09 for 3 sides
  * and 0.79 to 1.05 for 10; in clusters with 512 to 2000 rows, 0.76 to 0.92 for 10; 0.42 to 0.72 where
- * rows begin anywhere, because of the stores. Fewer than four sides are faster in groups in most clusters.
- * Not faster: steps that leave a side whose copy is not complete to the next one, so that those before
- * are not kept waiting (0.98 to 1.03 of the time of 10 sides); rows of 256 bytes in clusters with 32
- * rows in a chunk (1.07 to 1.18); twice as many blocks (float64, 512 rows, 1.10); no other threads, but loads that are transposed in shared
- * memory, so that neighbouring lanes join the chunks (0.99 to 1.45 up to 256 rows, in clusters 1.04
- * to 1.38 of groups of 3 sides, and 0.90 to 1.08 of 10); two steps for one block (0.99 to 1.03).
+ * rows begin anywhere, because of the stores. Fewer than four sides are faster in groups in most
+ * clusters. Not faster: steps that leave a side whose copy is not complete to the next one, so that
+ * those before are not kept waiting (0.98 to 1.03 of the time of 10 sides); rows of 256 bytes in
+ * clusters with 32 rows in a chunk (1.07 to 1.18); twice as many blocks (float64, 512 rows, 1.10); no
+ * threads that only join, but loads that are transposed in shared memory, so that neighbouring lanes
+ * join the chunks (0.99 to 1.45 up to 256 rows, in clusters 1.04 to 1.38 of groups of 3 sides, and
+ * 0.90 to 1.08 of 10); two steps for one block (0.99 to 1.03).
  */
 #ifndef PS_CUDA_LINES_SIDES_RING_CUH
 #define PS_CUDA_LINES_SIDES_RING_CUH
@@ -627,8 +628,9 @@ tile_of_turn(const SideRingJob<Number> &job, int32_t turn, uint32_t ticket)
 /* The roles of the warps of a block. All but the one that copies pass the same barriers: one after
  * the elimination of a tile's matrices, one after the reduction of its first side, one for each step,
  * and one at the end. Between two of them, side s - 1 is substituted, which the warp that copies then
- * stores, side s is joined, and side s + 1 is reduced. A cluster joins a side in two steps, so that it does not wait for the
- * messages: the sides after the first two are one step later, and a tile has one step more. */
+ * stores, side s is joined, and side s + 1 is reduced. A cluster joins a side in two steps, so that no
+ * thread waits for the messages: each side is substituted one step later, and a tile has one step
+ * more. */
 template <typename Number, bool IS_CLUSTER, int ROW_BYTES, bool BY_THREADS>
 __device__ __forceinline__ void
 work_on_tiles(const SideRingJob<Number> &job, const RingArrays<Number> &exchange,

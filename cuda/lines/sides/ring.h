@@ -112,7 +112,7 @@ template <typename Number> struct alignas(2 * sizeof(Number)) RingLoad {
     Load<Number> load;
 };
 
-/* The shared memory of a block besides the slots: arrays over the chunks and the blocks.
+/* The shared memory of a block apart from the slots: arrays over the chunks and the blocks.
  *
  * `load`, the loads of the chunks, has three turns. Side s of a tile has turn (base + s) % 3; if a
  * tile has k sides, the next tile begins with the turn of base + k + 1. What is known of the matrices
