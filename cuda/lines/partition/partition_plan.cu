@@ -348,7 +348,7 @@ rows_at_once(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)
     return count * divided_up(t.rows, c.blocks);
 }
 
-/* Half as many blocks again, if then clearly more rows are resident: registers may have
+/* 1.5 times as many blocks, if then clearly more rows are resident: registers may have
  * been unused. */
 static Choice
 cut_finer(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)

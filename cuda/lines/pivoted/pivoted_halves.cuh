@@ -7,8 +7,8 @@
  * rows before they are used. Pivot rows, divided by their pivots, are kept in shared memory, 3
  * words a row: 5 words per unknown if all of them fit. Otherwise the last rows of each half are
  * kept, and of those before them the carried row at the beginning of every segment; then
- * segment after segment is read and eliminated a second time, and substituted: at most 9 words. With a ring and
- * from 129 rows on, the first pivot rows of the last segment are in registers. x may be rhs: x of
+ * segment after segment is read and eliminated a second time, and substituted: at most 9 words.
+ * With a ring and from 129 rows on, the first pivot rows of the last segment are in registers. x may be rhs: x of
  * the first row of a segment is stored when the segment before it, which ends with this row, has
  * been read.
  *

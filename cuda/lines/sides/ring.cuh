@@ -629,8 +629,8 @@ tile_of_turn(const SideRingJob<Number> &job, int32_t turn, uint32_t ticket)
  * the elimination of a tile's matrices, one after the reduction of its first side, one for each step,
  * and one at the end. Between two of them, side s - 1 is substituted, which the warp that copies then
  * stores, side s is joined, and side s + 1 is reduced. A cluster joins a side in two steps, so that no
- * thread waits for the messages: each side is substituted one step later, and a tile has one step
- * more. */
+ * step waits for messages that are sent in it: each side is substituted one step later, and a tile
+ * has one step more. */
 template <typename Number, bool IS_CLUSTER, int ROW_BYTES, bool BY_THREADS>
 __device__ __forceinline__ void
 work_on_tiles(const SideRingJob<Number> &job, const RingArrays<Number> &exchange,
