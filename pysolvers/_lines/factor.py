@@ -507,8 +507,8 @@ class TridiagonalFactor:
         sides of the real matrices. For one matrix and several systems with contiguous rows,
         complex factors of this matrix are made at the first such call and kept.
 
-        `rhs` and `out` are copied once if their batch axes do not merge as
-        the batch axes of the matrices. If the batch axes of the matrices do not merge to
+        `rhs` and `out` are copied once if their batch axes do not merge as those of
+        the matrices. If the batch axes of the matrices do not merge to
         one axis, the systems of each index of the axes over which the matrices are shared
         are solved one after the other.
 

@@ -20,8 +20,8 @@ off-diagonals are those of all lines, and stay in the cache.
 
 Words moved per unknown in two dimensions: 2 for each transform and 3 for the lines, 7 in all.
 
-Real fields between two Dirichlet or two Neumann sides, and periodic ones, have a faster one, with
-lines along the first axis: `_waves`.
+Real fields between two Dirichlet or two Neumann sides, and periodic ones, are solved faster, with
+lines along the first axis, by `_waves`.
 
 Along an axis with the method "eigenvectors" cuBLAS multiplies by the matrices of the eigenvectors,
 from the buffer of the field to a second one. These products follow the transforms, so that they

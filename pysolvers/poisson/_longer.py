@@ -21,7 +21,7 @@ solution v of the longer grid,
 
 c_k is at most the largest value of the solution, for Dirichlet sides; between Neumann sides the
 rounding errors of the difference grow by 1 / (2 theta^2 N P), and grids of which theta P is small
-are not solved so. Of a wave that is constant along both axes (theta = 0, and no c) the
+do not take this form. Of a wave that is constant along both axes (theta = 0, and no c) the
 limit phi = x^2 / N^2 remains, and the mean of the solution is made zero.
 
 What is left of wave k at the side is exp(-theta_k P): waves with theta_k P > 39 in float64 need no

@@ -170,7 +170,7 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
             *(matrix, grad, u, x, h, theta, scale, periodic, ctx.pivot),
             are_plain=getattr(ctx, "has_plain_operands", False),
         )
-        of_u, known = (None, None) if made is None else made
+        of_u, known = made or (None, None)
     if of_u is None:
         of_u = _call(*matrix, grad, None, dt, theta, periodic, ctx.pivot)
     factor = of_u  # lambda
@@ -211,7 +211,7 @@ def _with_products(
 ) -> tuple[Tensor, tuple[Tensor, ...]] | None:
     """Make the transposed step and the products of `step_products` in one call on a device.
 
-    None if the step needs planning.
+    None if h is not finite, or if the extension leaves the step to Python.
     """
     if not isfinite(h):
         return None

@@ -44,11 +44,11 @@ import numpy as np
 
 from ..distributed._halo_run import cheapest, cost_of_exchange, negligible
 
-# Cost of a step with rows for columns, in steps of the nodes of a rank, without three barriers of
-# the ranks and the movement of the field, twice.
+# Cost of a step with rows for columns, in steps of the nodes of a rank, not counting three
+# barriers of the ranks and the movement of the field, twice.
 _TRANSPOSED = 1.5
 _STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # between two exchanges
-_TRIES = 8  # interfaces at which a held grid may end, after the first one that is far enough away
+_TRIES = 8  # ends of a held grid that are tried after the nearest one that is far enough away
 
 # By the link of the halo: nodes that a step advances in the time of a call and an exchange, however
 # deep the halo is, and in the time in which a node of the halo travels. Two H100 advance

@@ -62,10 +62,10 @@ def test_classes_of_the_paper_make_the_steps_of_the_solvers(method, tmp_path):
         c(20, (33, 201), **options).step(3) for c in (SquareCylinder, flow.SquareCylinder)
     )
     one.save(tmp_path / "state.npz")
-    repeated = SquareCylinder.load(tmp_path / "state.npz")
+    loaded = SquareCylinder.load(tmp_path / "state.npz")
 
     assert (one.omega == other.omega).all()
-    assert (repeated.step(2).psi == other.step(2).psi).all()
+    assert (loaded.step(2).psi == other.step(2).psi).all()
     with pytest.raises(ValueError, match="pta2020 cylinder state"):
         flow.SquareCylinder.load(tmp_path / "state.npz")
 

@@ -99,5 +99,5 @@ def check_a_start_time_and_a_record(group, rng):
             own = part_of(group, whole.u, axis)
             np.testing.assert_allclose(frame.u, own, rtol=0, atol=BOUND)
         with tempfile.TemporaryDirectory() as folder:
-            repeated = reloaded(one, Path(folder) / str(group.rank))
-            assert (repeated.start_time, repeated.time) == (2.0, split.time)
+            loaded = reloaded(one, Path(folder) / str(group.rank))
+            assert (loaded.start_time, loaded.time) == (2.0, split.time)

@@ -557,9 +557,9 @@ def test_state_goes_from_device_to_host(tmp_path):
     here, there = pair((100, 90))
     here.step(10).save(tmp_path / "state.npz")
 
-    repeated = HeatADI.load(tmp_path / "state.npz", boundary=0.0).step(10)
+    loaded = HeatADI.load(tmp_path / "state.npz", boundary=0.0).step(10)
 
-    assert_near(repeated, there.step(20))
+    assert_near(loaded, there.step(20))
 
 
 @pytest.mark.parametrize("sides", ["fluxes", "values in time"])

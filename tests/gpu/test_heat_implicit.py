@@ -255,10 +255,10 @@ def test_state_goes_from_device_to_host(rng, tmp_path):
     device, host = pair(k.shape, 10.0, **options)
     device.step(3).save(tmp_path / "state.npz")
 
-    repeated = HeatADI.load(tmp_path / "state.npz", device="cuda", **options)
+    loaded = HeatADI.load(tmp_path / "state.npz", device="cuda", **options)
     there = HeatADI.load(tmp_path / "state.npz", **options)
 
-    assert (repeated.step(2).u == device.step(2).u).all()
+    assert (loaded.step(2).u == device.step(2).u).all()
     check(there.step(2).u, host.step(5).u, CLOSE["float64"])
 
 

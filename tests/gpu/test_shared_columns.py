@@ -142,8 +142,9 @@ def test_rows_of_one_block(rng, dtype, periodic, count, rows):
     assert error <= 20 * oracle.eps(dtype)
 
 
-def test_a_bad_pivot_is_told_for_all(rng):
-    matrix, rhs = problem(rng, 1000, (MANY,))
+@pytest.mark.parametrize(("rows", "count"), [(1000, MANY), (3001, MANY + 1)])
+def test_a_row_of_zeros_is_named_in_all_systems(rng, rows, count):
+    matrix, rhs = problem(rng, rows, (count,))
     for a in matrix:
         a[33] = 0
     columns = [device(a.reshape(-1, 1)) for a in matrix]
@@ -152,11 +153,11 @@ def test_a_bad_pivot_is_told_for_all(rng):
         pysolvers.solve_tridiagonal(*columns, device(rhs), axis=0, pivot=False)
 
     assert set(caught.value.rows.tolist()) == {33}
-    assert len(caught.value.systems) == MANY
+    assert len(caught.value.systems) == count
 
 
 @pytest.mark.parametrize("rows", [300, 4096])
-def test_in_place_and_again(rng, rows):
+def test_in_place_and_with_the_same_factor(rng, rows):
     matrix, rhs = problem(rng, rows, (500,))
     made = factor(matrix, pivot=None)
     there = device(rhs).T
@@ -245,7 +246,7 @@ def slow_rows(rows, dtype, slow):
 @pytest.mark.parametrize("count", [33, 11181])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_that_decay_fast_and_slowly(rng, dtype, count, rows, slow):
-    matrix = slow_rows(rows, dtype, min(slow, rows))
+    matrix = slow_rows(rows, dtype, slow)
     rhs = oracle.uniform(rng, (rows, count), dtype)
     columns = [device(a.reshape(-1, 1)) for a in matrix]
 
@@ -289,19 +290,6 @@ def test_each_result_is_reported(rng, dtype, pivot):
     found = np.moveaxis(host(x), -1, 0).reshape(3001, -1).T
     error = oracle.backward_error(*matrix, rhs.reshape(3001, -1).T[::29], found[::29])
     assert error <= 20 * oracle.eps(dtype)
-
-
-def test_long_rows_of_which_one_is_zero(rng):
-    matrix, rhs = problem(rng, 3001, (MANY + 1,))
-    for a in matrix:
-        a[33] = 0
-    columns = [device(a.reshape(-1, 1)) for a in matrix]
-
-    with pytest.raises(pysolvers.SingularSystemError) as caught:
-        pysolvers.solve_tridiagonal(*columns, device(rhs), axis=0, pivot=False)
-
-    assert set(caught.value.rows.tolist()) == {33}
-    assert len(caught.value.systems) == MANY + 1
 
 
 def test_nothing_of_long_rows_leaks_into_other_systems(rng):

@@ -247,12 +247,12 @@ def test_restart_gives_the_same_bits(make, options, tmp_path):
     whole.step(3)
     whole.save(path)
 
-    repeated = SquareCylinder.load(path)
-    for solver in (whole, repeated):
+    loaded = SquareCylinder.load(path)
+    for solver in (whole, loaded):
         solver.step(9)
 
-    assert_same_bits(repeated, whole)
-    assert repeated.result().backend == whole.result().backend
+    assert_same_bits(loaded, whole)
+    assert loaded.result().backend == whole.result().backend
 
 
 def test_restart_of_a_steady_flow_gives_the_same_bits(make, tmp_path):
@@ -278,12 +278,12 @@ def test_result_survives_its_file(make, tmp_path):
     result = make(100, SMALL).run(2.0)
     result.save(tmp_path / "result.npz")
 
-    repeated = CylinderResult.load(tmp_path / "result.npz")
+    loaded = CylinderResult.load(tmp_path / "result.npz")
 
-    np.testing.assert_array_equal(repeated.psi, result.psi)
-    np.testing.assert_array_equal(repeated.history.drag, result.history.drag)
-    assert repeated.backend == result.backend
-    assert repr(repeated) == repr(result)
+    np.testing.assert_array_equal(loaded.psi, result.psi)
+    np.testing.assert_array_equal(loaded.history.drag, result.history.drag)
+    assert loaded.backend == result.backend
+    assert repr(loaded) == repr(result)
     with pytest.raises(ValueError, match="holds no pysolvers cylinder state"):
         SquareCylinder.load(tmp_path / "result.npz")
 

@@ -490,10 +490,10 @@ def test_changed_step_goes_on_from_a_file(tmp_path):
     solver.step(3)
     solver.dt = 1 / 500
     solver.step(2).save(tmp_path / "state.npz")
-    repeated = GCEIDD.load(tmp_path / "state.npz", rotating_pulse(0.01))
+    loaded = GCEIDD.load(tmp_path / "state.npz", rotating_pulse(0.01))
 
-    assert (repeated.dt, repeated.time) == (solver.dt, solver.time)
-    np.testing.assert_array_equal(repeated.step(4).u, solver.step(4).u)
+    assert (loaded.dt, loaded.time) == (solver.dt, solver.time)
+    np.testing.assert_array_equal(loaded.step(4).u, solver.step(4).u)
 
 
 def test_flux_is_diffusion_times_outward_derivative(backend):

@@ -303,16 +303,16 @@ def test_restart_is_exact(backend, scheme, tmp_path):
     half = moving_solver(backend, scheme).step(7)
     half.save(tmp_path / "state.npz")
 
-    repeated = HeatADI.load(
+    loaded = HeatADI.load(
         tmp_path / "state.npz",
         boundary=MOVING,
         source=lambda x, y, t: x * y + t,
         device=backend,
     ).step(7)
 
-    np.testing.assert_array_equal(repeated.u, straight.u)
+    np.testing.assert_array_equal(loaded.u, straight.u)
     np.testing.assert_array_equal(half.step(7).u, straight.u)
-    assert (repeated.steps, repeated.time) == (straight.steps, straight.time)
+    assert (loaded.steps, loaded.time) == (straight.steps, straight.time)
 
 
 @pytest.mark.parametrize("scheme", ["peaceman-rachford", "douglas-gunn"])
@@ -379,10 +379,10 @@ def test_result_tells_and_keeps(tmp_path):
         0.05
     )
     result.save(tmp_path / "result.npz")
-    repeated = HeatResult.load(tmp_path / "result.npz")
+    loaded = HeatResult.load(tmp_path / "result.npz")
 
-    np.testing.assert_array_equal(repeated.u, result.u)
-    assert repeated.spacing == result.spacing
+    np.testing.assert_array_equal(loaded.u, result.u)
+    assert loaded.spacing == result.spacing
     assert (len(result.x), len(result.y), len(result.z)) == (6, 5, 4)
     assert result.x[1] == 0.1
     assert result.z[1] == 0.3

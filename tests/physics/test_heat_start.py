@@ -284,7 +284,7 @@ def test_damped_start_goes_on_from_a_file(tmp_path):
     parted = HeatADI((20, 20), spacing=0.1, dt=1.0, boundary=1.0)
     parted.step()
     parted.save(tmp_path / "state.npz")
-    repeated = HeatADI.load(tmp_path / "state.npz", boundary=1.0)
+    loaded = HeatADI.load(tmp_path / "state.npz", boundary=1.0)
 
-    assert repeated.result().damped_start
-    np.testing.assert_array_equal(repeated.step(3).u, straight.step(4).u)
+    assert loaded.result().damped_start
+    np.testing.assert_array_equal(loaded.step(3).u, straight.step(4).u)

@@ -310,14 +310,14 @@ def test_states_are_read_with_their_sides(solver, dtype, tmp_path, rng):
         )
         made = LMSOR(problem, dtype=dtype).iterate(7)
     made.save(tmp_path / "state")
-    repeated = type(made).load(tmp_path / "state")
-    for one in (made, repeated):
+    loaded = type(made).load(tmp_path / "state")
+    for one in (made, loaded):
         one.iterate(6)
-    np.testing.assert_array_equal(made.u, repeated.u)
+    np.testing.assert_array_equal(made.u, loaded.u)
     field = rng.random((7, 8))
-    made.u = repeated.u = field
-    np.testing.assert_array_equal(made.iterate(3).u, repeated.iterate(3).u)
-    assert made.residual == repeated.residual
+    made.u = loaded.u = field
+    np.testing.assert_array_equal(made.iterate(3).u, loaded.iterate(3).u)
+    assert made.residual == loaded.residual
 
 
 def test_given_values_stay_if_u_is_set(rng):

@@ -114,12 +114,12 @@ def check_restart(kind, options, half, path):
     first = kind(400, 20, **options).step(half)
     first.save(path)
 
-    repeated = kind.load(path)
+    loaded = kind.load(path)
 
-    assert_same_bits(repeated, first)
-    assert repeated.steps == half
-    assert_same_bits(repeated.step(61 - half), whole)
-    history, expected = repeated.result().history, whole.result().history
+    assert_same_bits(loaded, first)
+    assert loaded.steps == half
+    assert_same_bits(loaded.step(61 - half), whole)
+    history, expected = loaded.result().history, whole.result().history
     for name in expected.__slots__:
         np.testing.assert_array_equal(getattr(history, name), getattr(expected, name))
     assert history.step.tolist() == [20, 40, 60]
@@ -318,14 +318,12 @@ def test_result_survives_a_file(tmp_path):
     result = StaggeredCavity(100, 10, pressure="sor", gamma="auto").run(0.3)
     result.save(tmp_path / "result.npz")
 
-    repeated = StaggeredResult.load(tmp_path / "result.npz")
+    loaded = StaggeredResult.load(tmp_path / "result.npz")
 
     for name in ("u", "v", "p", "time", "steps", "sweeps", "gamma", "seconds", "stop_reason"):
-        np.testing.assert_equal(getattr(repeated, name), getattr(result, name))
+        np.testing.assert_equal(getattr(loaded, name), getattr(result, name))
     for name in result.history.__slots__:
-        np.testing.assert_array_equal(
-            getattr(repeated.history, name), getattr(result.history, name)
-        )
+        np.testing.assert_array_equal(getattr(loaded.history, name), getattr(result.history, name))
 
 
 def test_streamfunction_and_vorticity_belong_to_the_velocity():

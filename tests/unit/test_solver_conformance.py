@@ -505,15 +505,15 @@ def test_a_vorticity_is_set_in_the_middle_of_a_run(tmp_path):
     assert (flow.circulation, flow.time, flow.steps) == (circulation, time, 12)
     with pytest.raises(ValueError, match="a step is needed before"):
         flow.forces  # noqa: B018
-    repeated = reloaded(flow, tmp_path / "state")
+    loaded = reloaded(flow, tmp_path / "state")
     with pytest.raises(ValueError, match="a step is needed before"):
-        repeated.forces  # noqa: B018
-    for solver in (flow, repeated):
+        loaded.forces  # noqa: B018
+    for solver in (flow, loaded):
         history = solver.step(8).result().history
         assert history.probe_time.size == 20
         np.testing.assert_allclose(np.diff(history.probe_time), flow.dt, rtol=1e-12)
         assert solver.forces.time == pytest.approx(solver.time - flow.dt / 2)
-    np.testing.assert_array_equal(flow.omega, repeated.omega)
+    np.testing.assert_array_equal(flow.omega, loaded.omega)
 
 
 @pytest.mark.parametrize("name", SOLVERS)
@@ -623,8 +623,8 @@ def test_a_start_time_is_that_of_the_first_step(name, tmp_path):
     for one, other in zip(result.frames, expected.frames, strict=True):
         assert one.time == other.time - 0.5
         np.testing.assert_allclose(one.u, other.u, rtol=0, atol=1e-14)
-    repeated = reloaded(solver, tmp_path / "state")
-    for other in (repeated, copy.deepcopy(solver), pickle.loads(pickle.dumps(solver))):
+    loaded = reloaded(solver, tmp_path / "state")
+    for other in (loaded, copy.deepcopy(solver), pickle.loads(pickle.dumps(solver))):
         assert (other.start_time, other.time) == (-0.5, solver.time)
         np.testing.assert_array_equal(copy.copy(solver).step(2).u, other.step(2).u)
     with pytest.raises(ValueError, match="until must be at least the time"):

@@ -86,10 +86,10 @@ def test_restart_is_exact(kernels, tmp_path):
     whole = StaggeredCavity(100, 12, **options).step(40)
     StaggeredCavity(100, 12, **options).step(17).save(tmp_path / "state.npz")
 
-    repeated = StaggeredCavity.load(tmp_path / "state.npz").step(23)
+    loaded = StaggeredCavity.load(tmp_path / "state.npz").step(23)
 
     for name in "uvp":
-        np.testing.assert_array_equal(getattr(repeated, name), getattr(whole, name))
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(whole, name))
 
 
 def test_runs_end_as_with_the_other_kernels(kernels):
